@@ -38,7 +38,7 @@ const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 pub(crate) struct Bounds {
     /// Open connections; others wait until one ends.
     pub(crate) connections: usize,
-    /// With it, connections speak TLS alone.
+    /// If set, connections use only TLS.
     pub(crate) tls: Option<TlsAcceptor>,
     /// When cancelled, no further connection is accepted, and each ends after its current answer.
     pub(crate) stop: CancellationToken,

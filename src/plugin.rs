@@ -102,7 +102,7 @@ impl WorkerInterceptor for Beside {
         let (end_ours, ended) = oneshot::channel::<()>();
         let ours = async move {
             let ended = attached.run(ended.map(drop)).await;
-            // If the quota's workers cannot work, the worker that needs them stops, too.
+            // If tidegate's workers cannot work, the worker that needs them stops too.
             end_theirs();
             ended.map_err(|error| WorkerRunError::Fatal {
                 message: format!("tidegate's workers ended: {error:#}"),

@@ -86,7 +86,7 @@ pub async fn end() {
     crate::traces::end().await;
 }
 
-/// What `/readyz` answers by.
+/// The state that `/readyz` reports.
 #[derive(Debug, Default)]
 struct Readiness {
     takes_work: AtomicBool,
@@ -115,8 +115,8 @@ impl Drop for Telemetry {
     }
 }
 
-/// Serves `/metrics`, `/livez` and `/readyz` at `listen`, if given. If the page cannot be served (a taken
-/// port, a second call in one process), it warns and the work goes on.
+/// Serves `/metrics`, `/livez` and `/readyz` at `listen`, if given. If the page cannot be served (a
+/// taken port, a second call in one process), it warns and the process works without it.
 pub async fn start(listen: Option<&str>) -> Telemetry {
     let mut telemetry =
         Telemetry { meter: None, bound: None, readiness: Arc::default(), tasks: Vec::new() };

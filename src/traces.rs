@@ -96,8 +96,8 @@ fn read_switch(variable: impl Fn(&str) -> Option<String>) -> Switch {
     }
 }
 
-/// The layer that turns `tracing` spans into OpenTelemetry spans, if the variables ask for it; the error
-/// says why they cannot. Call it once in a process, in its Tokio runtime.
+/// The layer that turns `tracing` spans into OpenTelemetry spans, if the variables ask for it; the
+/// error is the reason why they cannot. Call it once in a process, in its Tokio runtime.
 pub(crate) fn layer<S>() -> Result<Option<impl Layer<S> + Send + Sync + use<S>>, String>
 where
     S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
@@ -140,7 +140,7 @@ fn provider() -> anyhow::Result<SdkTracerProvider> {
         .build())
 }
 
-/// The service of these spans, as the variables say.
+/// The service of these spans, from the variables.
 fn resource() -> Resource {
     let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let says_so = |name: &str, key: &str| env::var(name).is_ok_and(|value| value.contains(key));
@@ -165,7 +165,7 @@ pub(crate) fn trace_client(client: &mut ClientOptions) -> anyhow::Result<()> {
 pub(crate) fn join(span: &tracing::Span, headers: &HeaderMap) {
     let context = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
     if context.has_active_span() {
-        // This fails without a layer for traces; then there is nothing to join.
+        // This fails without a layer for traces; then there is no trace to join.
         drop(span.set_parent(context));
     }
 }

@@ -1,6 +1,6 @@
-//! The program's version, and the versions of stored layouts that it knows. Workers of one fleet with
-//! different layouts do not see each other's data, or stop at each other's work with a message that names
-//! the layouts.
+//! The program's version, and the versions of stored layouts that it knows. Workers of one fleet
+//! with different layouts do not see each other's data, or stop at each other's work with a message
+//! that names the layouts.
 
 use std::sync::LazyLock;
 

@@ -1,11 +1,11 @@
-//! One worker process: it works on batches from one task queue, and on each lane's documents from
-//! another, until told to stop.
+//! One worker process: it processes batches from one task queue, and each lane's documents from
+//! another, until it is told to stop.
 //!
 //! * [`slots`]: the pool of slots that the lanes share
-//! * `supplier`: how Temporal's SDK takes slots from it
+//! * `supplier`: supplies its slots to Temporal's SDK
 //! * [`settings`]: keeps a copy of operators' settings outside of Redis
 //! * `batches`: counts batches as a metric
-//! * [`admissible`]: how much work the limits admit, as a metric for autoscalers
+//! * [`admissible`]: the amount of work that the limits admit, as a metric for autoscalers
 
 use std::{
     future::Future,
@@ -63,15 +63,15 @@ pub mod slots;
 mod supplier;
 pub(crate) mod upkeep;
 
-/// How long the next workflow task of a killed worker waits on that worker's own queue. The SDK's 10 s
-/// would be the longest part of a failover.
+/// Time for which the next workflow task of a killed worker waits on that worker's own queue. The
+/// SDK's 10 s would be the longest part of a failover.
 const STICKY: Duration = Duration::from_secs(2);
 
-/// Heartbeats reach the server at most this often, and cancellation comes back with them. It is shorter
+/// Minimum interval between heartbeats to the server, which return cancellations. It is shorter
 /// than the activities' own interval, so that no heartbeat is delayed to the next.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Workflow tasks are short, because workflows only decide.
+/// Slots for workflow tasks, which are short, because workflows only decide.
 const WORKFLOW_SLOTS: usize = 50;
 
 /// The command with which this program reads one document: see `tidegate_documents::reader`.
@@ -260,7 +260,7 @@ pub(crate) fn reader(config: &Config) -> Result<Reader> {
         .at_once(memory::readers(config)))
 }
 
-/// What the workers of one process share.
+/// State that the workers of one process share.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) services: Arc<Services>,

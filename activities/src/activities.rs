@@ -34,7 +34,7 @@ use crate::{
     services::Services,
 };
 
-/// When a worker stops, an activity of a whole batch or shard gets this long to end. Another worker
+/// Grace period of an activity of a whole batch or shard when its worker stops. Another worker then
 /// starts it anew.
 const STEP: Duration = Duration::from_secs(20);
 
@@ -68,7 +68,7 @@ impl DocumentActivities {
         self.step_in(ctx, &Attempt::from_context(ctx, "step"), deadline, work).await
     }
 
-    /// Like `step`, for work that needs its attempt.
+    /// Like `step`, with an explicit attempt for work that needs it.
     async fn step_in<T>(
         &self,
         ctx: &ActivityContext,
@@ -385,8 +385,8 @@ fn log_ended(batch: &str, progress: &Progress, finished: &Finished) {
     );
 }
 
-/// The outcome of a successful document for the metrics. `None` for a document that is read in parts,
-/// which has only begun, and for one that goes to its route's next model.
+/// Returns the label of a successful document's outcome for the metrics. `None` for a document that
+/// is read in parts and has only begun, and for one that goes to its route's next model.
 fn outcome_label(outcome: &DocumentOutcome) -> Option<&'static str> {
     let ended = if outcome.skipped { "skipped" } else { "succeeded" };
     (outcome.parts.is_none() && !outcome.escalates).then_some(ended)
@@ -404,7 +404,7 @@ fn attempt(ctx: &ActivityContext, task: &DocumentTask, step: &str) -> Attempt {
     Attempt::from_context(ctx, &work).for_batch(&task.workflow, &task.job)
 }
 
-/// Seconds that the attempt has waited in its task queue, by the server's clock.
+/// Seconds that the attempt waited in its task queue, by the server's clock.
 fn queued_seconds(ctx: &ActivityContext) -> u32 {
     let info = ctx.info();
     let queued = info.started_time.zip(info.current_attempt_scheduled_time);

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use crate::storage::{Error, Location, Stamp};
 
-/// Archives that are cached. The documents of one archive are planned one after the other.
+/// Maximum number of cached archives. The documents of one archive are planned one after the other.
 const AT_HAND: usize = 2;
 
 /// A cache of the archives that this worker has read lately.
@@ -62,7 +62,7 @@ impl Archives {
     }
 }
 
-/// Unpacks a compressed tar archive once, and not for each document in it.
+/// Unpacks a compressed tar archive once for all documents in it. Returns other archives unchanged.
 async fn unpack(bytes: Bytes, name: String, limits: Limits) -> Bytes {
     let packed = bytes.clone();
     let unpacked =

@@ -1,5 +1,5 @@
-//! One attempt at a document: what the guard knows of it, and the state that it hands to the next
-//! attempt in Temporal's heartbeat details.
+//! One attempt at a document: the data that the guard needs, and the state that the next attempt
+//! receives in Temporal's heartbeat details.
 
 use std::{
     sync::Arc,
@@ -37,7 +37,7 @@ pub struct DocumentState {
     /// Answers that did not satisfy the schema.
     #[serde(rename = "amiss")]
     pub invalid_outputs: u32,
-    /// What was wrong with the last of them. Quotes nothing of the answer.
+    /// The fault of the last such answer. Quotes nothing of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
     /// Questions about the document that were answered before this one, where answers are checked.
@@ -51,8 +51,8 @@ pub struct DocumentState {
     pub asked: Vec<AskedAnswer>,
     /// How often `max_output_tokens` was raised.
     pub raises: u32,
-    /// Whether the first of these was made before the first call, because many answers to the question
-    /// are cut.
+    /// Whether the first raise came before the first call, because many answers to the question are
+    /// cut.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub began_raised: bool,
     /// Whether a higher cap was refused before any answer came.
@@ -66,8 +66,8 @@ pub struct DocumentState {
     /// Since when its answer has been in a worker's spool, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spooled_millis: Option<i64>,
-    /// How many documents that may take much memory are being read. If it is not 0 when the next
-    /// attempt begins, the worker died while it read.
+    /// Documents now being read that may take much memory. If it is not 0 when the next attempt
+    /// begins, the worker died during the read.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub reading: u32,
     /// Workers in a row that died while they read.
@@ -103,7 +103,7 @@ pub struct StoreFaults {
     pub refusals: u32,
     /// When the first fault of the row was met, in milliseconds since 1970.
     pub since_millis: Option<i64>,
-    /// Calls that the document had made then.
+    /// Calls of the document at the first fault of the row.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub calls: u32,
 }
@@ -113,7 +113,8 @@ impl StoreFaults {
         self.faults == 0 && self.refusals == 0
     }
 
-    /// A call since then proves that the document was read, so the row is over.
+    /// The faults as of this many calls of the document. A call since the first fault proves that
+    /// the document was read, so the row of faults is over.
     fn at(self, calls: u32) -> Self {
         match self.calls == calls {
             true => self,
@@ -121,7 +122,7 @@ impl StoreFaults {
         }
     }
 
-    /// How long the row has lasted.
+    /// Returns the time since the first fault of the row.
     pub fn lasting(&self, now: SystemTime) -> Duration {
         let since = self.since_millis.map_or(0, |since| millis(Some(now)).saturating_sub(since));
         Duration::from_millis(u64::try_from(since).unwrap_or_default())
@@ -146,7 +147,7 @@ fn reservation(run: &str, work: &str, attempt: u32, started_millis: i64) -> Stri
 /// One attempt at one document. Clones share the state: one does the work, the other sends heartbeats.
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// What the guard knows of the attempt.
+    /// The call guard's view of the attempt.
     pub call: attempt::Attempt,
     /// When the document's activity was scheduled, in milliseconds since 1970. A result completed since
     /// then is this activity's own.
@@ -154,14 +155,14 @@ pub struct Attempt {
     /// The caller allows no further attempt.
     pub(crate) is_last: bool,
     state: Arc<Mutex<DocumentState>>,
-    /// The attempt before ended without a report, so its worker may have died while it read.
+    /// Whether the attempt before ended without a report: its worker may have died during a read.
     is_suspect: bool,
     /// Notified when the state is to be sent at once.
     news: Arc<Notify>,
 }
 
 impl Attempt {
-    /// Begins with the state of the attempt before.
+    /// Creates the attempt with the state of the attempt before.
     pub fn new(
         reservation: String,
         batch: String,
@@ -198,7 +199,7 @@ impl Attempt {
         Self { is_suspect, ..attempt.for_batch(workflow, run) }
     }
 
-    /// For the batch with this workflow id, in the run whose job has this folder.
+    /// Sets the batch, by its workflow id, and the folder of the run's job.
     pub fn for_batch(self, workflow: &str, job: &str) -> Self {
         Self { call: self.call.of_batch(workflow, job), ..self }
     }
@@ -208,7 +209,7 @@ impl Attempt {
         Self { is_last, ..self }
     }
 
-    /// Replaces what the guard knows.
+    /// Replaces the call guard's view of the attempt.
     pub fn with_call(self, call: attempt::Attempt) -> Self {
         Self { call, ..self }
     }
@@ -218,7 +219,7 @@ impl Attempt {
         Self { call: self.call.asked_before(asked), ..self }
     }
 
-    /// For a step of a document that is read in parts.
+    /// Derives the attempt for a step of a document that is read in parts.
     pub fn for_part(self, task: &PartTask) -> Self {
         let document = format!("{}.{}", task.document.shard, task.document.index);
         Self { call: self.call.in_parts(document, task.parts.calls()), ..self }
@@ -246,8 +247,7 @@ impl Attempt {
         self.call.counts()
     }
 
-    /// The document's use so far besides its result: calls, waits, and answers that were not
-    /// accepted.
+    /// Returns the document's use so far apart from its result: calls, waits, and rejected answers.
     pub fn spent(&self) -> Spend {
         let CallState { counts, discarded, .. } = self.call.state();
         Spend::from(counts) + discarded
@@ -297,17 +297,17 @@ impl Attempt {
         self.state.lock().asked = asked;
     }
 
-    /// Tells the server, before a read that may kill the process, that it begins, so that the next
-    /// attempt knows.
+    /// Sends a heartbeat before a read that may kill the process, so that the next attempt knows of
+    /// the read.
     pub async fn announce_reading(&self) {
         self.state.lock().reading += 1;
         self.news.notify_one();
         tokio::time::sleep(SEND_TIME).await;
     }
 
-    /// Like [`Self::announce_reading`], for an attempt at a single document. The server is told only
-    /// if a worker may already have died of it: few do, and a heartbeat for each document would cost as
-    /// much as its attempt. Returns whether the server was told.
+    /// Like [`Self::announce_reading`], for an attempt at a single document. Sends the heartbeat
+    /// only if an earlier read may have killed a worker: this is rare, and a heartbeat for each
+    /// document would cost as much as its attempt. Returns whether it was sent.
     pub async fn announce_reading_alone(&self) -> bool {
         let suspected = {
             let mut state = self.state.lock();
@@ -324,18 +324,18 @@ impl Attempt {
         suspected
     }
 
-    /// How many workers in a row have died during this activity.
+    /// Returns how many workers in a row have died during this activity.
     pub fn deaths(&self) -> u32 {
         self.call.state().course.deaths
     }
 
-    /// How many workers in a row have died while they read.
+    /// Returns the number of workers in a row that died while they read.
     pub fn dead_readers(&self) -> u32 {
         self.state.lock().dead_readers
     }
 
-    /// Records that the read has ended and the process lives. `told` says whether the server was told
-    /// of the read.
+    /// Records that the read ended and the process survived. `told` is whether the read was
+    /// announced to the server.
     pub async fn finish_reading(&self, told: bool) {
         let suspected = {
             let mut state = self.state.lock();
@@ -346,7 +346,8 @@ impl Attempt {
             self.news.notify_one();
         }
         if suspected {
-            // The next death of a worker must not look like one of this read.
+            // The server must learn of the end of this read, so that a later death of the worker is
+            // not taken for one during the read.
             tokio::time::sleep(DELIVERY_TIME).await;
         }
     }
@@ -382,8 +383,8 @@ impl Attempt {
         }
     }
 
-    /// Undoes [`Self::begin_with_room`] where the higher cap was refused: the document is asked with
-    /// the batch's own.
+    /// Undoes [`Self::begin_with_room`] after the higher cap was refused: the document is asked
+    /// with the batch's own cap.
     pub fn begin_without_room(&self) {
         let mut state = self.state.lock();
         state.raises = 0;
@@ -402,7 +403,7 @@ impl Attempt {
         }
     }
 
-    /// Counts what an answer used that was not accepted.
+    /// Counts the use of a rejected answer.
     pub fn discard(&self, taken: Taken) {
         self.call.discard(taken.spend);
         self.state.lock().cuts += taken.cuts;
@@ -414,12 +415,12 @@ impl Attempt {
         let since = state.spooled_millis.unwrap_or_else(|| millis(Some(SystemTime::now())));
         let known = std::mem::replace(&mut state.spooled_millis, is_there.then_some(since));
         if known != state.spooled_millis {
-            // Sent at once: a process that is killed now could not tell it later.
+            // Sent at once: the process may be killed before the next heartbeat.
             self.news.notify_one();
         }
     }
 
-    /// How long the answer has been in a worker's spool.
+    /// Returns the time for which the answer has been in a worker's spool.
     pub fn spooled_duration(&self, now: SystemTime) -> Option<Duration> {
         let since = self.state.lock().spooled_millis?;
         let lasting = millis(Some(now)).saturating_sub(since);
@@ -453,7 +454,7 @@ fn millis(time: Option<SystemTime>) -> i64 {
 mod tests {
     use super::*;
 
-    /// The server is told of a read only once a worker may have died of it.
+    /// A read is announced only after a read may have killed a worker.
     #[tokio::test]
     async fn a_reading_is_told_only_of_a_document_that_is_suspected() {
         let attempt = |is_suspect| {

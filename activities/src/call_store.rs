@@ -16,7 +16,7 @@ impl Calls {
     /// roots for documents. Outcomes larger than `inline` bytes are not returned inline.
     ///
     /// # Errors
-    /// [`Error::Invalid`] says what to write.
+    /// [`Error::Invalid`] states the remedy.
     pub fn open(answers: &str, inputs: &[String], inline: u64) -> Result<Self, Error> {
         let answers = Storage::new([answers])?.resolve(answers)?;
         let inputs = Storage::new(inputs.iter().map(String::as_str))?;

@@ -1,9 +1,9 @@
 //! Checkpoints of budgets outside Redis: `[storage] state`.
 //!
-//! `<state>/budgets/<payer>/<day>/<generation>.json` holds the most that may be spent before the next
-//! one is written. Objects are only created, never replaced, so that any store will do and workers need
-//! not agree. The newest counts; spending beyond it waits for the next. After a loss of Redis, as much
-//! counts as spent as the newest says.
+//! `<state>/budgets/<payer>/<day>/<generation>.json` states the maximum that may be spent before
+//! the next checkpoint is written. Objects are only created, never replaced, so that any store
+//! suffices and workers need no agreement. The newest one counts; spending beyond it waits for the
+//! next. After a loss of Redis, the newest checkpoint's maximum counts as spent.
 
 use std::{
     collections::HashMap,
@@ -27,17 +27,17 @@ use crate::{
     storage::{self, Entry, Location},
 };
 
-/// How often a checkpoint of each budget in use is written, beside those that a call waits for.
+/// Interval between checkpoints of each budget in use, apart from those that a call waits for.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Share of a budget that may be spent between two checkpoints, and so the share that may be lost to
-/// the budget after a loss of Redis.
+/// Share of a budget that may be spent between two checkpoints. At most this share is lost after a
+/// loss of Redis.
 const PART: f64 = 0.05;
 
-/// Calls that fit between two checkpoints at least.
+/// Minimum number of calls that fit between two checkpoints.
 const CALLS: f64 = 4.0;
 
-/// How often one call tries, while other calls use up what each checkpoint allows.
+/// Maximum tries of one call, while other calls use up each new checkpoint.
 const MAX_ASKED: u32 = 5;
 
 /// The content of one object.
@@ -74,7 +74,8 @@ impl Checkpoints {
         Self { folder: folder.child("budgets"), ledger, turn, used, written }
     }
 
-    /// Opens a budget that is missing from Redis with the spending of its newest checkpoint.
+    /// Restores a budget that is missing from Redis, with its newest checkpoint as the amount
+    /// spent.
     async fn find(&self, budget: &Budget, day: u64) -> Result<(), Failure> {
         let folder = self.folder(&budget.payer, day);
         let mut newest: Option<Location> = None;
@@ -124,7 +125,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// The name contains a hash of the payer, because ids of batches may be anything.
+    /// Returns the folder, named by a hash of the payer, because a batch's id may contain any
+    /// characters.
     fn folder(&self, payer: &Payer, day: u64) -> Location {
         let (kind, name) = match payer {
             Payer::Tenant(tenant) => ("tenant", tenant.as_str()),
@@ -163,7 +165,7 @@ impl budget::Checkpoints for Checkpoints {
                     _ => break,
                 };
                 let _turn = self.turn.lock().await;
-                // Another worker may have written one meanwhile.
+                // Another worker may have written one in the meantime.
                 if unsaved && asked == 0 {
                     held = reserve().await;
                     if !matches!(held, Err(Unheld::Unsaved(_))) {
@@ -195,7 +197,7 @@ impl budget::Checkpoints for Checkpoints {
     }
 }
 
-/// Why no checkpoint was written.
+/// The reason why no checkpoint was written.
 #[derive(Debug, thiserror::Error)]
 enum Fault {
     #[error(transparent)]

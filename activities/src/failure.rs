@@ -1,6 +1,7 @@
-//! How failures are reported to Temporal, and the meaning of those that are not a call's.
+//! How failures are reported to Temporal, and the meaning of those that no call causes.
 //!
-//! [`tidegate_calls::failure`] decides whether and when a call is made again. Beside it:
+//! [`tidegate_calls::failure`] decides whether and when a call is made again. The other failures
+//! are:
 //!
 //! | what happened | type | retried | delay of the next attempt |
 //! |---|---|---|---|
@@ -8,13 +9,13 @@
 //! | workers die while they read a document | Temporal's own, then `UnreadableDocument` | until [`MAX_DEAD_READERS`] have died | |
 //! | a document's reader cannot be started | `Transient` | yes | grows with the attempts |
 //! | a store is busy or away | `Transient` | for [`STORE_DEADLINE`]; a plan for [`PLAN_DEADLINE`] | grows with the faults |
-//! | a store forbids it, is not set up for it, or has lost an object | `Transient`, at the end `InvalidInput` | up to [`MAX_STORE_REFUSALS`] tries | the same |
-//! | results of the batch cannot be written now | `Transient` | yes; an answer is held meanwhile | [`UNWRITABLE`] |
+//! | a store forbids it, is not set up for it, or has lost an object | `Transient`, at the end `InvalidInput` | up to [`MAX_STORE_REFUSALS`] tries | grows with the faults |
+//! | results of the batch cannot be written now | `Transient` | yes; an answer is held until then | [`UNWRITABLE`] |
 //! | its answer is in the spool of a worker that is away | `Transient` | for [`SPOOL_PATIENCE`]; then it is bought again | [`SPOOLED`], and a little later |
-//! | either of these for the document itself | at the end `UnreadableDocument` | the same | the same |
+//! | a store is away or refuses, for the document itself | at the end `UnreadableDocument` | like the two rows on stores | grows with the faults |
 //! | a step of a provider's batch | by the provider's error | a few times, see below | grows with the attempts |
 //!
-//! A growing delay has full jitter, as there, and never exceeds [`Backoff::max`].
+//! A growing delay has full jitter, like the delays of calls, and never exceeds [`Backoff::max`].
 
 mod bounds;
 mod store;

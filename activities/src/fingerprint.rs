@@ -30,7 +30,7 @@ impl Fingerprint {
         })
     }
 
-    /// The fingerprint of a JSON value, whatever the order of its fields.
+    /// The fingerprint of a JSON value, independent of the order of its fields.
     pub fn of_json(value: &Value) -> Self {
         let mut text = String::new();
         canonical(value, &mut text);
@@ -49,7 +49,7 @@ fn canonical(value: &Value, text: &mut String) {
             }
             text.push(']');
         }
-        // Whether the map itself is ordered depends on a feature that any crate can turn on.
+        // The map's own order depends on a feature that any crate can enable.
         Value::Object(fields) => {
             let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
             fields.sort_unstable_by_key(|(name, _)| *name);
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// Results outlive the version that wrote them: these digits must never change.
+    /// Results outlive the version that wrote them, so these digits must never change.
     #[test]
     fn the_same_in_every_version() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

@@ -2,7 +2,7 @@
 
 use tidegate_types::fnv1a;
 
-/// FNV-1a of all pieces, one after the other.
+/// FNV-1a of all pieces, concatenated.
 pub(crate) fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     fnv1a(pieces.into_iter().flatten().copied())
 }

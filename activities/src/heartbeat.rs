@@ -16,11 +16,11 @@ use crate::{
     spans,
 };
 
-/// When a worker stops, an attempt that has sent no call gets this long to end by itself. One that
-/// waits for quota ends at once, and keeps its turn.
+/// Grace period, when a worker stops, of an attempt that has sent no call. An attempt that waits
+/// for quota ends at once and keeps its turn.
 pub const UNSENT: Duration = Duration::from_secs(2);
 
-/// Why work has no result.
+/// Reason why work has no result.
 #[derive(Debug)]
 pub(crate) enum WorkEnd<E> {
     /// Its own error.
@@ -31,9 +31,9 @@ pub(crate) enum WorkEnd<E> {
     Cancelled,
 }
 
-/// Does the work under a steady heartbeat. The work is dropped when the activity is cancelled, or
-/// `patience` after the worker was told to stop unless a call was sent. The last heartbeat carries the
-/// attempt's state to the next attempt; a failure says when that one comes.
+/// Runs the work and sends heartbeats at a steady interval. The work is dropped when the activity
+/// is cancelled, or, if it has sent no call, `patience` after the worker was told to stop. The last
+/// heartbeat carries the attempt's state to the next attempt; a failure states its delay.
 ///
 /// # Errors
 /// The work's failure with its type, delay and details; or the cancellation.
@@ -55,7 +55,7 @@ pub async fn run<T>(
     })
 }
 
-/// As [`run`], for work with errors of its own; they are not turned into Temporal's.
+/// Like [`run`], for work with an error type of its own, which is not turned into Temporal's.
 pub(crate) async fn run_with_errors<T, E>(
     ctx: &ActivityContext,
     attempt: &Attempt,
@@ -83,7 +83,7 @@ pub(crate) async fn run_with_errors<T, E>(
     result
 }
 
-/// A failure for Temporal, with what the attempt has used.
+/// Turns a failure into Temporal's, with the attempt's use.
 pub(crate) fn failed(
     ctx: &ActivityContext,
     attempt: &Attempt,
@@ -94,15 +94,16 @@ pub(crate) fn failed(
     failure.into_application_failure(details, guard.backoff, number).into()
 }
 
-/// The interval between heartbeats, by the time-out that the workflow set. Each is paid for, so work
-/// that ends before the first needs none; one may be lost. Cancellation arrives with a heartbeat.
+/// Returns the interval between heartbeats, from the time-out that the workflow set. Each heartbeat
+/// is paid for, so work that ends before the first sends none; one may be lost. Cancellation
+/// arrives with a heartbeat.
 fn interval(timeout: Option<Duration>) -> Duration {
     timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(policy::HEARTBEAT) * 5 / 11
 }
 
-/// Resolves when the worker stops and the work should be dropped: it has sent no call, and had
-/// `patience` to end by itself. A call that was sent is waited for until Temporal's SDK cancels it,
-/// after the worker's `shutdown-grace`.
+/// Resolves when the worker stops and the work should be dropped: no call was sent, and `patience`
+/// has passed. A call that was sent is waited for until Temporal's SDK cancels it, after the
+/// worker's `shutdown-grace`.
 async fn wait_until_given_up(stopping: &CancellationToken, attempt: &Attempt, patience: Duration) {
     stopping.cancelled().await;
     tokio::time::sleep(patience).await;
@@ -111,7 +112,7 @@ async fn wait_until_given_up(stopping: &CancellationToken, attempt: &Attempt, pa
     }
 }
 
-/// A heartbeat that does not arrive is replaced by the next.
+/// Sends a heartbeat with the attempt's state. A lost one is replaced by the next.
 async fn send(ctx: &ActivityContext, attempt: &Attempt) {
     if let Err(error) = ctx.record_heartbeat(attempt.state()).await {
         tracing::warn!(%error, "a heartbeat could not be recorded");

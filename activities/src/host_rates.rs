@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tidegate_quota::{Bucket, BucketLimit, Quota, bucket::BucketRefused};
 use tracing::debug;
 
-/// Longest wait of a read for its turn; after that the document comes back later.
+/// Longest wait of a read for its turn; after that the document is retried later.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The rate of each host that has one. Cheap to clone; all clones count together.
@@ -17,7 +17,8 @@ pub struct HostRates {
 #[derive(Debug)]
 struct Rate {
     fleet: Bucket,
-    /// Used while Redis is away, so that a read does not fail: each worker keeps to the rate by itself.
+    /// Used while Redis is away, so that a read does not fail: each worker then applies the rate
+    /// alone.
     own: Bucket,
 }
 
@@ -56,7 +57,7 @@ impl HostRates {
         };
         match taken {
             Err(BucketRefused::Wait { wait, .. }) => Err(Busy { host: host.to_owned(), wait }),
-            // One read always fits into a bucket, and this worker's own bucket needs no answer of
+            // One read always fits into a bucket, and this worker's own bucket needs no reply from
             // Redis.
             Ok(()) | Err(BucketRefused::Never { .. } | BucketRefused::Unknown(_)) => Ok(()),
         }

@@ -1,8 +1,8 @@
 //! The activities: plan a batch, process one document or a part of it behind the quota, seal a
 //! shard, finish.
 //!
-//! Only [`storage`] knows where documents are stored. [`failure`] decides how Temporal is told of a
-//! failure. The guard of [`tidegate_calls`] surrounds each call: admit, one call, settle.
+//! Only [`storage`] knows where documents are stored. [`failure`] decides how a failure is reported
+//! to Temporal. The guard of [`tidegate_calls`] surrounds each call: admit, one call, settle.
 //!
 //! # Layout
 //!
@@ -11,18 +11,19 @@
 //! * [`activities`]: the activities that Temporal calls; [`own`]: a program's own activities behind the same quota
 //! * [`batch`]: the plan of a batch; [`provider_batch`]: documents that go through their provider's batch API
 //! * [`door`]: `tidegate.call` and `tidegate.embed`, for workflows of other programs
-//! * [`document`]: one document: read → ask → keep
-//! * [`services`]: what all of them work with
-//! * [`output`]: what a batch writes, and reads again: layout, lease, results, parts, reports
+//! * [`document`]: one document: read, ask, keep
+//! * [`services`]: the shared services
+//! * [`output`]: a batch's output, written and read again: layout, lease, results, parts, reports
 //! * [`attempt`]: the state that one attempt hands to the next; [`heartbeat`]: the frame around an activity's work;
 //!   `spans`: traces of documents; [`failure`]: how failures are reported to Temporal; failures of stores, readers and steps
-//! * [`schema`]: whether an answer satisfies its schema; [`checkpoints`]: what was spent of budgets, beside Redis
+//! * [`schema`]: whether an answer satisfies its schema; [`checkpoints`]: spending of budgets,
+//!   recorded outside Redis
 //! * [`storage`]: roots and objects; [`host_rates`]: rates of reads from hosts; [`archives`]: documents in archives;
 //!   [`call_store`]: where answers of calls are stored
-//! * [`webhooks`]: programs of the user's that are notified of a batch's end
+//! * [`webhooks`]: notify programs of the user's of a batch's end
 //! * [`fingerprint`]: fingerprints of questions and contents
-//! * [`truncation_stats`]: how often answers are cut; [`memory`]: how many bytes of documents are held; [`metrics`]: every
-//!   metric
+//! * [`truncation_stats`]: how often answers are cut; [`memory`]: bounds the bytes of documents in
+//!   memory; [`metrics`]: every metric
 
 pub mod activities;
 pub mod archives;

@@ -1,4 +1,4 @@
-//! How many bytes of documents a worker holds at once.
+//! Bounds the bytes of documents that a worker holds at once.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ const COPIES: u64 = 3;
 /// Bytes of one permit.
 const UNIT: u64 = 1 << 16;
 
-/// Limits the bytes of documents in memory. A document that does not fit waits, in turn, before it is
-/// fetched. A document never waits while it holds a share, so there is no deadlock.
+/// Limits the bytes of documents in memory. A document that does not fit waits, in turn, before it
+/// is fetched. A document never waits while it holds a share, so there is no deadlock.
 #[derive(Debug, Clone)]
 pub struct Memory {
     free: Arc<Semaphore>,
@@ -53,7 +53,7 @@ impl Default for Memory {
 }
 
 impl MemoryShare {
-    /// Gives back what the document no longer needs, now that it has this size.
+    /// Gives back the memory that the document no longer needs at this size.
     pub(crate) fn shrink(&mut self, bytes: u64) {
         let needed = if bytes < SMALL { 0 } else { units(bytes) as usize };
         if let Some(held) = &mut self.0 {

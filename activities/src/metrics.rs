@@ -1,4 +1,4 @@
-//! Every metric of this crate: no other module spells a metric's name.
+//! All metrics of this crate; no other module contains a metric's name.
 
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use parking_lot::Mutex;

@@ -1,4 +1,4 @@
-//! A program's own activities behind the quota: [`Quota::run`] is all that surrounds a call.
+//! A program's own activities behind the quota: [`Quota::run`] surrounds a call.
 //!
 //! ```no_run
 //! # struct Questions { quota: tidegate_activities::own::Quota, http: reqwest::Client }
@@ -55,8 +55,8 @@ impl Quota {
         Self::with(Guard::new(limiter, Backoff::default()), Arc::new(budgets), model)
     }
 
-    /// Shares the services of this process's workers: what they know of the keys and health of the
-    /// model, and the daily budgets of tenants.
+    /// Shares the services of this process's workers: the state of the model's keys and health, and
+    /// the daily budgets of tenants.
     pub fn from_services(services: &Services, model: ModelId) -> Self {
         Self::with(services.guard.clone(), Arc::clone(&services.budgets), model)
     }
@@ -66,29 +66,30 @@ impl Quota {
         Self { guard, budgets, model, vendor }
     }
 
-    /// Whose API the calls speak, where the provider's name is not a vendor's. Default: an API
-    /// compatible with OpenAI's.
+    /// Sets the vendor whose API the calls use, if the provider's name is not a vendor's. Default:
+    /// an API compatible with OpenAI's.
     pub fn vendor(self, vendor: Vendor) -> Self {
         Self { vendor, ..self }
     }
 
-    /// How the delays of retries grow, and how long they may be.
+    /// Sets the growth and the maximum of the delays of retries.
     pub fn backoff(self, backoff: Backoff) -> Self {
         Self { guard: Guard { backoff, ..self.guard }, ..self }
     }
 
-    /// Makes one call when its turn comes. A near turn is waited for here, under heartbeats; a far one
-    /// goes back to Temporal as `QuotaWait` with the delay of the next attempt, which keeps the turn.
-    /// The use that the work reports on its [`Call`] is settled in the same step; an error of the
-    /// provider becomes a failure that says whether and when the next attempt comes. If the activity is
-    /// cancelled before the call, everything is given back; if it is cancelled during the call, the
-    /// reservation stays charged.
+    /// Makes one call when its turn comes. A near turn is waited for here, under heartbeats; a far
+    /// one goes back to Temporal as `QuotaWait` with the delay of the next attempt, which keeps the
+    /// turn. The use that the work reports on its [`Call`] is settled in the same step. An error of
+    /// the provider becomes a failure that states whether and when the next attempt is made. If the
+    /// activity is cancelled before the call, everything is given back; if it is cancelled during
+    /// the call, the reservation stays charged.
     ///
     /// Let the work make one call, and turn off retries in its client. Give the activity a heartbeat
     /// time-out, and a retry policy with enough attempts for its waits.
     ///
     /// # Errors
-    /// The failure types of [`crate::failure`]; the work's own errors unchanged; or the cancellation.
+    /// The failure types of [`crate::failure`]; errors of the work itself unchanged; or the
+    /// cancellation.
     pub async fn run<T>(
         &self,
         ctx: &ActivityContext,
@@ -151,11 +152,11 @@ impl Quota {
 
 /// Waits until the limiter has recorded the use of the call.
 async fn wait_for_settlement(settlement: JoinHandle<()>) {
-    // It is never cancelled.
+    // The task is never cancelled.
     let _ = settlement.await;
 }
 
-/// Reports what a call used. Clones report on one call.
+/// Reports the use of a call. Clones report on the same call.
 #[derive(Debug, Clone)]
 pub struct Call {
     vendor: Vendor,
@@ -163,7 +164,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reports the use. Unless this or [`Self::read`] is called, the reservation stays charged.
+    /// Reports the use. Without a call of this or [`Self::read`], the reservation stays charged.
     pub fn usage(&self, usage: &Usage) {
         self.heard.lock().usage = Some(*usage);
     }
@@ -183,7 +184,7 @@ impl Call {
     /// Like [`Self::read`], for a reply that was read elsewhere.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The errors of [`Self::read`].
     pub fn read_parts(
         &self,
         status: u16,
@@ -195,14 +196,14 @@ impl Call {
     }
 }
 
-/// Why the work has no result. Any error converts with `?`: those of `tidegate_providers` and of
-/// `reqwest` are the provider's, all others the work's own.
+/// Reason why the work has no result. Any error converts with `?`: errors of `tidegate_providers`
+/// and of `reqwest` are the provider's, all others the work's own.
 #[derive(Debug)]
 pub enum Fault {
-    /// The provider refused or failed. Its kind decides what was charged and when the next attempt
-    /// comes.
+    /// The provider refused or failed. The error's kind decides the charge and the delay of the
+    /// next attempt.
     Provider(Error),
-    /// Another error: Temporal's retry policy decides, or the `ApplicationFailure` in it.
+    /// Another error. Temporal's retry policy decides, or the `ApplicationFailure` in it.
     Own(Box<dyn StdError + Send + Sync>),
 }
 

@@ -11,10 +11,10 @@ use crate::failure::Failure;
 /// Longest message about an answer, in characters: it may quote the answer.
 const MAX_REASON_CHARS: usize = 200;
 
-/// Most schemas that one value may be judged by, schemas behind references included.
+/// Maximum number of schemas that one value may be judged by, schemas behind references included.
 const MAX_SCHEMAS: u64 = 100_000;
 
-/// A schema with more than this is judged in a process of its own.
+/// Number of schemas above which judging takes place in a process of its own.
 const MAX_HARMLESS: u64 = 1_000;
 
 /// Validates answers by a schema.
@@ -22,7 +22,7 @@ const MAX_HARMLESS: u64 = 1_000;
 pub struct SchemaValidator {
     pub(crate) schema: Value,
     validator: Validator,
-    /// Whether judging always takes at most a small multiple of the answer's length.
+    /// Whether the time of a check is always at most a small multiple of the answer's length.
     pub(crate) is_harmless: bool,
 }
 
@@ -30,7 +30,7 @@ impl SchemaValidator {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// `InvalidInput` says what is wrong with it. Nothing is fetched: a reference to another document
+    /// `InvalidInput` states its fault. Nothing is fetched: a reference to another document
     /// is an error.
     pub fn compile(schema: &Value) -> Result<Self, Failure> {
         let expansion = Expansion::measure(schema);
@@ -52,7 +52,7 @@ impl SchemaValidator {
         Ok(Self { schema: schema.clone(), validator, is_harmless })
     }
 
-    /// Checks an answer. The error says what is wrong, and quotes nothing of the answer.
+    /// Checks an answer. The error states the fault and quotes nothing of the answer.
     pub(crate) fn check(&self, answer: &str) -> Result<(), String> {
         let value: Value =
             serde_json::from_str(answer).map_err(|error| format!("it is not JSON: {error}"))?;

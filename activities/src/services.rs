@@ -29,7 +29,7 @@ use crate::{
     webhooks::Webhooks,
 };
 
-/// Created once for each worker process.
+/// Shared services, created once for each worker process.
 #[derive(Debug)]
 pub struct Services {
     /// Where documents and results are stored.
@@ -48,11 +48,11 @@ pub struct Services {
     pub webhooks: Webhooks,
     /// Lists of models to choose from.
     pub routes: Routes,
-    /// Seconds after which a silent worker is given up, of lanes that state it.
+    /// Seconds without a heartbeat after which a worker is given up, for lanes that state it.
     pub heartbeats: BTreeMap<Lane, u32>,
-    /// How long the lanes' queues are.
+    /// Statistics of the lanes' queues.
     pub queues: Queues,
-    /// Which prompt caches are warm.
+    /// State of prompt caches.
     pub warmth: Arc<Warmth>,
     /// Budgets of tenants and batches.
     pub budgets: Arc<Budgets>,
@@ -60,7 +60,7 @@ pub struct Services {
     pub guard: Guard,
     /// Answers that cannot be written now.
     pub pending_writes: Arc<PendingWrites>,
-    /// Which questions' answers are often cut.
+    /// How often answers to each question are cut.
     pub truncation_stats: Arc<TruncationStats>,
     /// Memory for documents.
     pub memory: Memory,
@@ -72,14 +72,15 @@ pub struct Services {
     pub slots: usize,
 }
 
-/// The guard of a worker's calls: nothing is bought while results cannot be written.
+/// Creates the guard of a worker's calls, with the gate that holds calls while results cannot be
+/// written.
 #[must_use]
 pub fn guard(quota: Quota, backoff: Backoff, pending_writes: &Arc<PendingWrites>) -> Guard {
     Guard::new(quota, backoff).with_results(Arc::new(Results(Arc::clone(pending_writes))))
 }
 
 impl Services {
-    /// The location of an object that was bought: under a root, or among the answers of calls.
+    /// The location of a bought object: under a root, or among the answers of calls.
     ///
     /// # Errors
     /// [`Error::Invalid`] where this worker does not write there.
@@ -88,12 +89,12 @@ impl Services {
         of_a_call.map_or_else(|| self.storage.resolve(uri), Ok)
     }
 
-    /// A reader for documents of a lane: the places for reader processes are shared by lane.
+    /// A reader for documents of a lane. Lanes share the reader processes.
     pub(crate) fn reader_for(&self, lane: &Lane) -> Reader {
         self.reader.for_party(lane.as_str())
     }
 
-    /// What a process needs to make calls.
+    /// The services that a call needs.
     pub fn caller(&self) -> Caller<'_> {
         let Self { providers, queues, warmth, budgets, guard, .. } = self;
         Caller { providers, queues, warmth, budgets, guard }

@@ -1,6 +1,6 @@
-//! Traces of documents: a span for each attempt at an activity, with those of its calls in it, and one
-//! for writing the answer. Lines of the log carry the attempt's. They contain only names, counts and
-//! times, never text of a document, a prompt or an answer.
+//! Traces of documents: a span for each attempt at an activity, with those of its calls in it, and
+//! one for writing the answer. Lines of the log carry the attempt's span. Spans contain only names,
+//! counts and times, never text of a document, a prompt or an answer.
 
 use temporalio_sdk::activities::ActivityContext;
 use tidegate_types::DocumentId;
@@ -8,7 +8,7 @@ use tracing::{Span, debug_span, field::Empty, info_span};
 
 use crate::attempt::Attempt;
 
-/// A span around all that an attempt does, in the trace context of the activity.
+/// Opens a span around an attempt, in the trace context of the activity.
 pub(crate) fn attempt(ctx: &ActivityContext, attempt: &Attempt) -> Span {
     let info = ctx.info();
     let span = info_span!(
@@ -30,7 +30,7 @@ pub(crate) fn record_document(document: &DocumentId) {
     Span::current().record("document", document.as_str());
 }
 
-/// A span around the writing of an answer.
+/// Opens a span around the writing of an answer.
 pub(crate) fn writing() -> Span {
     debug_span!("result")
 }

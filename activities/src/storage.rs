@@ -66,9 +66,9 @@ pub enum Entry {
 /// Some of the entries below a prefix.
 #[derive(Debug)]
 pub struct Listing {
-    /// Each with its key.
+    /// The entries, each with its key.
     pub entries: Vec<(String, Entry)>,
-    /// Whether there may be more entries after the last of them.
+    /// Whether more entries may follow.
     pub more: bool,
 }
 
@@ -78,7 +78,7 @@ impl Storage {
     /// vendor's own tools. Nothing is read yet.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the root and says what to write.
+    /// [`Error::Invalid`] names the root and the remedy.
     pub fn new<'a>(roots: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         Self::with_options(roots, &credential::variables())
     }
@@ -87,7 +87,7 @@ impl Storage {
     /// `AWS_ACCESS_KEY_ID` …
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// The errors of [`Self::new`].
     pub fn with_options<'a>(
         roots: impl IntoIterator<Item = &'a str>,
         options: &[(String, String)],
@@ -197,7 +197,7 @@ impl Location {
     /// Another location under the roots of this one.
     ///
     /// # Errors
-    /// As [`Storage::resolve`].
+    /// The errors of [`Storage::resolve`].
     pub fn elsewhere(&self, uri: &str) -> Result<Self, Error> {
         self.storage.resolve(uri)
     }
@@ -242,7 +242,7 @@ impl Location {
     /// Whether a file system has a folder or a file here; object stores have no folders.
     pub fn exists_as_folder_or_file(&self) -> Option<bool> {
         let file = || FilePath::new("/").join(self.path.as_ref());
-        // A folder above it that cannot be entered is reported by the read.
+        // If a folder above cannot be entered, the read reports it.
         self.root().folder.as_ref().map(|_| file().try_exists().unwrap_or(true))
     }
 
@@ -251,7 +251,7 @@ impl Location {
         self.root().folder.as_ref().map(|_| FilePath::new("/").join(self.path.as_ref()))
     }
 
-    /// A file at this location, or at one of the folders above it, where there would have to be a folder.
+    /// Returns a file at this location or at one of its parent folders, where a folder is needed.
     pub fn blocking_file(&self) -> Option<PathBuf> {
         let path = self.file_path()?;
         path.ancestors().find(|above| above.is_file()).map(FilePath::to_owned)
@@ -307,7 +307,7 @@ impl Location {
     /// The whole object, and the stamp of exactly these bytes.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The errors of [`Self::read`].
     pub async fn read_stamped(&self) -> Result<(Bytes, Stamp), Error> {
         self.wait_for_turn().await?;
         let result = match self.store().get(&self.path).await {
@@ -442,7 +442,7 @@ impl Location {
     /// Some object below this prefix, if there is one.
     ///
     /// # Errors
-    /// As [`Self::list`].
+    /// The errors of [`Self::list`].
     pub async fn first(&self) -> Result<Option<Self>, Error> {
         if self.file_path().is_some() {
             let names = self.names().await?;
@@ -456,7 +456,7 @@ impl Location {
     /// The names of the objects directly below this location.
     ///
     /// # Errors
-    /// As [`Self::list`].
+    /// The errors of [`Self::list`].
     pub async fn names(&self) -> Result<Vec<String>, Error> {
         if let Some(folder) = self.file_path() {
             let read = tokio::task::spawn_blocking(move || local::names(&folder));
@@ -488,7 +488,7 @@ impl Location {
     /// that cannot be paths.
     ///
     /// # Errors
-    /// As [`Self::list`].
+    /// The errors of [`Self::list`].
     pub async fn entries(&self, mut each: impl FnMut(Entry)) -> Result<(), Error> {
         let all = |_, entry| {
             each(entry);
@@ -500,7 +500,7 @@ impl Location {
     /// Up to `most` of these entries after the one with this key, in a stable order.
     ///
     /// # Errors
-    /// As [`Self::list`].
+    /// The errors of [`Self::list`].
     pub async fn entries_after(&self, after: Option<&str>, most: usize) -> Result<Listing, Error> {
         let mut entries = Vec::new();
         let some = |key, entry| {
@@ -594,7 +594,7 @@ impl Location {
         }
     }
 
-    /// The error where keys that cannot be paths cannot be skipped: the source is at fault.
+    /// The error for a listing that cannot skip keys that cannot be paths: the source is at fault.
     fn unlisted(&self, error: &object_store::Error) -> Error {
         match error {
             object_store::Error::InvalidPath { source } => Error::Invalid(format!(

@@ -1,5 +1,5 @@
-//! How often answers are cut, by question. From one in twenty on, the cap on output is too small for
-//! the question and not for single documents: later documents begin with a higher one.
+//! Share of answers that are cut, by question. From one in twenty on, the cap on output is too
+//! small for the question, not only for single documents: later documents begin with a higher one.
 //!
 //! Each worker counts its own answers. A new worker learns from its first ones; until then each cut
 //! answer is paid for.
@@ -9,21 +9,21 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use tidegate_types::ModelId;
 
-/// Minimum number of cut answers: one alone may come from an odd document.
+/// Minimum number of cut answers: a single one may come from an unusual document.
 const ENOUGH: u64 = 2;
 
-/// One cut answer in this many is enough.
+/// Share of cut answers from which they are many, as 1 in this many.
 const ONE_IN: u64 = 20;
 
 /// Questions that are remembered; each takes some 50 bytes.
 const REMEMBERED: usize = 10_000;
 
-/// Calls whose answers are about as long.
+/// Calls whose answers have similar lengths.
 #[derive(Debug, Clone, Copy)]
 pub struct Asks<'a> {
     /// The model that answers.
     pub model: &'a ModelId,
-    /// Hash of what is asked.
+    /// Hash of the question.
     pub template: u64,
     /// The cap on output, in tokens.
     pub room: u32,
@@ -51,7 +51,7 @@ impl TruncationStats {
         seen.cut += u64::from(is_cut);
     }
 
-    /// Whether so many answers were cut that the next document should begin with a higher cap.
+    /// Whether the next document should begin with a higher cap, because many answers were cut.
     pub fn are_many(&self, asks: Asks<'_>) -> bool {
         let questions = self.0.lock();
         let seen = questions.get(&asks.key());

@@ -1,4 +1,4 @@
-//! Webhooks: a program of the user's is notified of a batch's end, signed by [Standard
+//! Webhooks: notify programs of the user's of a batch's end, signed by [Standard
 //! Webhooks](https://www.standardwebhooks.com).
 
 use std::{
@@ -16,7 +16,7 @@ use tidegate_types::seconds_since_1970;
 use tidegate_workflows::contract::{Ended, Notify, Progress};
 use url::Url;
 
-/// How long the receiver may take to answer.
+/// Time-out of the receiver's reply.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// Prefix of a secret, before its base64.
@@ -43,7 +43,7 @@ impl Webhook {
     /// A webhook at this address. Its secret is `whsec_` and 24 to 64 bytes as base64.
     ///
     /// # Errors
-    /// A sentence that says what to write; it contains neither address nor secret.
+    /// A sentence that states the remedy; it contains neither address nor secret.
     pub fn new(url: &str, secret: &str) -> Result<Self, String> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.ok_or("url must be an http:// or https:// URL")?;
@@ -70,16 +70,16 @@ impl Webhook {
 #[derive(Debug, Default)]
 pub struct Webhooks {
     client: reqwest::Client,
-    /// Each webhook, or why it cannot be used here.
+    /// Each webhook, or the reason why it cannot be used here.
     known: BTreeMap<String, Result<Webhook, String>>,
 }
 
-/// A message that was not delivered, and why.
+/// A message that was not delivered, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Undelivered {
     why: String,
-    /// The receiver refuses all further messages.
+    /// Whether the receiver refuses all further messages.
     pub is_final: bool,
 }
 
@@ -106,7 +106,7 @@ impl Webhooks {
     /// Checks that there is a webhook of this name.
     ///
     /// # Errors
-    /// A sentence that says what to write.
+    /// A sentence that states the remedy.
     pub fn check(&self, name: &str) -> Result<(), String> {
         if self.known.contains_key(name) {
             return Ok(());
@@ -126,7 +126,7 @@ impl Webhooks {
     /// The webhook of this name, with its secret.
     ///
     /// # Errors
-    /// As [`Self::check`], or the secret is missing here.
+    /// The errors of [`Self::check`], or the secret is missing here.
     pub fn get(&self, name: &str) -> Result<&Webhook, String> {
         self.check(name)?;
         match self.known.get(name) {
@@ -136,10 +136,10 @@ impl Webhooks {
         }
     }
 
-    /// Sends one message once. Its id is equal whenever it is sent again.
+    /// Sends one message once. The id of a message is equal in each repetition.
     ///
     /// # Errors
-    /// Why it was not delivered.
+    /// The reason why the message was not delivered.
     pub async fn send(&self, notify: &Notify) -> Result<(), Undelivered> {
         let webhook = self.get(&notify.webhook).map_err(Undelivered::again)?;
         let body = serde_json::to_vec(&Message::from(notify))
@@ -198,7 +198,7 @@ struct Data<'a> {
     status: Ended,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a str>,
-    /// As in `report.json`.
+    /// In the form of `report.json`.
     #[serde(flatten)]
     progress: &'a Progress,
 }

@@ -36,14 +36,14 @@ pub struct Admitted {
     pub(crate) passed: Passed,
 }
 
-/// An admitted call, and what is held for it.
+/// An admitted call and its reservations.
 #[derive(Debug)]
 pub(crate) struct HeldCall {
     pub(crate) attempt: Attempt,
     pub(crate) request: Request,
     pub(crate) permit: Permit,
     pub(crate) holds: BudgetHolds,
-    /// Keeps what the call's outcome shows.
+    /// Receives the call's outcome.
     pub(crate) guard: Guard,
     /// Counts the slot as in use until the call is settled.
     pub(crate) _place: QueuedAttempt,
@@ -55,7 +55,8 @@ impl Admitted {
         &self.call.request
     }
 
-    /// The request is about to leave. It is counted first, so that a crash cannot hide it.
+    /// Marks the request as about to leave. It is counted before it leaves, so that a crash cannot
+    /// hide it.
     pub fn sent(self) -> Sent {
         let Self { mut call, passed } = self;
         let timer = CallTimer::start(&call.request.model);
@@ -66,7 +67,7 @@ impl Admitted {
         Sent { call, circuit: passed.leave(), timer }
     }
 
-    /// The call will not leave. Everything is released; returns when the limiter knows.
+    /// Releases everything, for a call that will not leave. Returns when the limiter knows.
     pub async fn release(self) {
         self.call.permit.release().await;
     }
@@ -82,9 +83,9 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// The provider answered. Unknown use stays charged with what was reserved. Redis is updated by
-    /// a task of its own, so that the caller can write the answer at once: a crash before that
-    /// would buy the answer twice. The task ends when Redis knows.
+    /// Settles an answered call. If the use is unknown, all that was reserved stays charged. A task
+    /// of its own updates Redis, so that the caller can write the answer at once: a crash before
+    /// that would buy the answer twice. The task ends when Redis knows.
     pub fn settled(self, usage: Option<&Usage>, observed: &Observed) -> JoinHandle<()> {
         let Self { call, circuit, timer } = self;
         let HeldCall { request, permit, holds, guard, .. } = *call;
@@ -108,22 +109,23 @@ impl Sent {
         })
     }
 
-    /// The call's use cannot be known: all that was reserved stays charged. Returns when the
-    /// limiter knows.
+    /// Leaves all that was reserved charged, because the call's use cannot be known. Returns when
+    /// the limiter knows.
     pub async fn keep_charged(self) {
         let HeldCall { permit, holds, .. } = *self.call;
         permit.keep_charged().await;
         holds.settle(None).await;
     }
 
-    /// The provider did no work for the call, so it costs nothing. Returns when the limiter knows.
+    /// Settles a call for which the provider did no work, at no cost. Returns when the limiter
+    /// knows.
     pub async fn unused(self) {
         let HeldCall { permit, holds, .. } = *self.call;
         permit.settle_unused().await;
         holds.settle(Some(&Usage::default())).await;
     }
 
-    /// The call has not left after all. Everything is released; returns when the limiter knows.
+    /// Releases everything, for a call that has not left after all. Returns when the limiter knows.
     pub async fn never_left(self) {
         let HeldCall { attempt, permit, holds, .. } = *self.call;
         attempt.take_back_call();
@@ -131,15 +133,14 @@ impl Sent {
         holds.settle(Some(&Usage::default())).await;
     }
 
-    /// The provider refused or failed. The call's charge and the effect on the fleet are settled in
-    /// one step: a 429 closes the gate, an overload lowers the number of calls in flight, and a
-    /// spent account or day closes the gate until its reset.
+    /// Settles a call that the provider refused or failed. The call's charge and the effect on the
+    /// fleet are settled in one step: a 429 closes the gate, an overload lowers the number of calls
+    /// in flight, and a spent account or day closes the gate until its reset.
     pub async fn failed(self, error: &Error) -> Failure {
         self.failed_after(error, KeyNow::TheSame(None)).await
     }
 
-    /// Like [`Self::failed`], with the provider, and the version of the key that the call was made
-    /// with.
+    /// Like [`Self::failed`], with the provider and the version of the key that the call used.
     pub(crate) async fn failed_by(
         self,
         provider: &dyn Provider,
@@ -201,15 +202,15 @@ impl Sent {
                     _ => Failure::from_provider(error, &attempt.question_counts()),
                 }
             }
-            // The provider itself validated the answer. As after our own validation, one more call
-            // is made.
+            // The provider itself validated the answer. One more call is made, as after our own
+            // validation.
             Kind::InvalidOutput
                 if error.status.is_some_and(|status| status >= 400)
                     && faults < MAX_INVALID_OUTPUTS =>
             {
                 Failure::from_provider(error, &attempt.question_counts()).at_once()
             }
-            // Time or an operator resolves it; meanwhile the circuit holds the documents.
+            // Only time or an operator can resolve it; until then the circuit holds the documents.
             Kind::Unreachable => Failure::transient(&error.message),
             _ => Failure::from_provider(error, &attempt.question_counts()),
         };
@@ -224,9 +225,9 @@ impl Sent {
     }
 }
 
-/// Whether a failure shows that the key is good. A provider that refuses the request, the model or
-/// for lack of quota has accepted the key, and so has an overloaded one. A gateway's 502 shows
-/// nothing: it may come before the key was checked.
+/// Whether a failure shows that the key is good. A provider accepts the key when it refuses the
+/// request or the model, lacks quota, or is overloaded. A gateway's 502 shows nothing: it may come
+/// before the key was checked.
 fn lets_in(error: &Error) -> bool {
     let has_answered = error.status.is_some_and(|status| status < 500);
     error.kind != Kind::Unauthorized && (has_answered || error.kind == Kind::Overloaded)

@@ -17,9 +17,10 @@ use crate::{
 
 impl Guard {
     /// Admits one call: every gate lets it through, the quota has room for it, and the budgets can
-    /// pay. Every call to a provider comes through here.
+    /// pay. Every call to a provider is admitted here.
     ///
-    /// As the attempt's [`Patience`] says, it waits in place for a near turn, or for any turn.
+    /// The attempt's [`Patience`] decides whether it waits in place for a near turn, or for any
+    /// turn.
     ///
     /// # Errors
     /// The reason; no call is made or counted. The [`Attempt`] then keeps its ticket.
@@ -55,8 +56,8 @@ impl Guard {
         Ok(Admitted { call, passed })
     }
 
-    /// If the model is held for this worker only, tells the quota not to take documents for it
-    /// meanwhile.
+    /// Tells the quota not to take documents for the model for now, if the gates hold the model
+    /// only in this worker.
     fn mark_elsewhere(&self, request: &Request, held: Held) -> Held {
         if held.about == Some(About::Model)
             && let Some(wait) = held.failure.retry.delay(self.backoff, 1)
@@ -103,7 +104,7 @@ impl Guard {
         }
     }
 
-    /// Gets a permit however long its turn takes, until the attempt's deadline.
+    /// Gets a permit after a wait of any length, up to the attempt's deadline.
     async fn permit_patiently(
         &self,
         attempt: &Attempt,

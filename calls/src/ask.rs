@@ -8,7 +8,7 @@ use tidegate_types::{Lane, ModelId, Tenant};
 /// provider charges by use, the real use is learned.
 pub const UNBOUNDED_OUTPUT: u64 = 4_096;
 
-/// What the limiter must know of one call.
+/// Properties of one call that the limiter needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ask {
     /// Estimated input tokens; the error of the estimate is learned.
@@ -19,12 +19,12 @@ pub struct Ask {
     pub lane: Lane,
     /// The tenant that makes the call.
     pub tenant: Tenant,
-    /// Calls with the same template have their token use learned together.
+    /// Template of the call. Token use is learned together for calls with the same template.
     pub template: u64,
 }
 
 impl Ask {
-    /// With estimated input tokens, and a bound on the output tokens.
+    /// Creates it with estimated input tokens, and a bound on the output tokens.
     pub fn tokens(input: u64, max_output: u64) -> Self {
         Self { input_tokens: input, max_output_tokens: max_output, ..Self::default() }
     }
@@ -50,7 +50,7 @@ impl Ask {
         Self { template, ..self }
     }
 
-    /// The limiter's request, under the name of one attempt.
+    /// Makes the limiter's request, under the name of one attempt.
     pub fn request(self, model: ModelId, reservation: impl Into<String>) -> Request {
         let Self { input_tokens, max_output_tokens, lane, tenant, template } = self;
         Request::new(model, reservation)

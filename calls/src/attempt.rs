@@ -1,9 +1,9 @@
 //! One attempt at a call. The caller (an activity, a request at a door, a program) passes it to the
 //! guard.
 //!
-//! It holds the call's names, how long it may wait, and the state of the attempts before it; the
+//! It holds the call's names, the limits of its waits, and the state of the attempts before it; the
 //! guard updates that state for the next attempt. A cancelled attempt is dropped, and its
-//! reservation is released. Heartbeats run beside it.
+//! reservation is released. Heartbeats are sent at the same time.
 
 use std::{sync::Arc, time::Instant};
 
@@ -21,7 +21,7 @@ pub struct CallState {
     /// Calls and waits so far.
     #[serde(flatten)]
     pub counts: CallCounts,
-    /// How far the attempt has come, and how many attempts before it were lost.
+    /// Progress of the attempt, and the number of lost attempts before it.
     #[serde(flatten)]
     pub course: Course,
     /// Its turn in the queue for quota.
@@ -47,13 +47,13 @@ pub struct CallState {
     pub discarded: Spend,
 }
 
-/// How an attempt waits for its turn.
+/// Kind of wait for a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Patience {
-    /// Waits in place for a near turn. For a far one it gets a ticket and comes back.
+    /// Waits in place for a near turn. For a far one the attempt gets a ticket and comes back.
     #[default]
     Near,
-    /// Waits in place however long it takes, if the waiting room has a slot for it.
+    /// Waits in place for any time, if the waiting room has a slot for it.
     Whole,
 }
 
@@ -68,7 +68,7 @@ pub struct Attempt {
     pub run: String,
     /// How it waits for its turn.
     pub patience: Patience,
-    /// When the answer is of no use any more: the attempt does not wait for a turn beyond it.
+    /// Time after which the answer is useless: the attempt does not wait for a turn beyond it.
     pub deadline: Option<Instant>,
     /// The document was asked before together with others, so that its first call here is a retry.
     asked: bool,
@@ -78,7 +78,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Begins with the state of the attempt before.
+    /// Creates the attempt with the state of the attempt before.
     pub fn new(reservation: String, batch: String, state: CallState) -> Self {
         Self {
             reservation,
@@ -92,13 +92,13 @@ impl Attempt {
         }
     }
 
-    /// The only attempt at a call outside of batches, under a random name.
+    /// Creates the only attempt at a call outside of batches, under a random name.
     pub fn once() -> Self {
         Self::alone(format!("once:{:032x}", rand::random::<u128>()))
     }
 
-    /// An attempt at a call outside of batches, under this name. Each such call counts as a run of
-    /// its own, so that its invalid request holds no other call.
+    /// Creates an attempt at a call outside of batches, under this name. Each such call counts as a
+    /// run of its own, so that its invalid request holds no other call.
     pub fn alone(reservation: String) -> Self {
         Self {
             run: reservation.clone(),
@@ -106,7 +106,8 @@ impl Attempt {
         }
     }
 
-    /// The next attempt at the call in this process: it has this one's state and a new name.
+    /// Creates the next attempt at the call in this process: it has this one's state and a new
+    /// name.
     #[must_use]
     pub fn next(&self) -> Self {
         self.end();
@@ -149,7 +150,7 @@ impl Attempt {
         self.reservation.rsplit_once('.').map_or(&self.reservation, |(document, _)| document)
     }
 
-    /// A copy of the state.
+    /// Copies the state.
     pub fn state(&self) -> CallState {
         self.state.lock().clone()
     }
@@ -185,7 +186,7 @@ impl Attempt {
         };
     }
 
-    /// Takes over counts that earlier attempts stored beside their answers, because their last
+    /// Restores counts that earlier attempts stored beside their answers, because their last
     /// heartbeat may be lost.
     pub fn recall(&self, counts: CallCounts, discarded: Spend) {
         let mut state = self.state.lock();
@@ -194,7 +195,8 @@ impl Attempt {
         }
     }
 
-    /// Counts a call that is about to leave. It is counted first, so that a crash cannot hide it.
+    /// Counts a call that is about to leave. It is counted before it leaves, so that a crash cannot
+    /// hide it.
     pub fn count_call(&self) {
         let mut state = self.state.lock();
         state.counts.provider_calls += 1;
@@ -272,7 +274,7 @@ impl Attempt {
         self.state.lock().discarded += spend;
     }
 
-    /// Whether the next call is one beyond the first that the retry budget has not paid for yet.
+    /// Whether the next call is a retry that the retry budget has not paid for yet.
     pub fn must_pay_for_retry(&self) -> bool {
         let state = self.state.lock();
         self.calls_of(&state) > state.paid_retries

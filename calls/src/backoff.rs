@@ -1,16 +1,17 @@
-//! Delays that grow.
+//! Growing delays.
 
 use std::time::Duration;
 
-/// How delays grow: `[gate]` in the configuration.
+/// The growth of delays: `[gate]` in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// Bound of the first delay. Default 10 s.
     pub base: Duration,
     /// Bound of every delay. Default 60 s: after a minute a limit of one minute has refilled.
     pub max: Duration,
-    /// Bound of a wait for quota, which is no fault and keeps its turn. Default 5 min; behind a
-    /// closed gate it is [`Self::max`], because nothing wakes the waiting caller when a gate opens.
+    /// Bound of a wait for quota, which is no fault and keeps its turn. Default 5 min. Behind a
+    /// closed gate the bound is [`Self::max`], because an opening gate wakes no caller that waits
+    /// elsewhere.
     pub max_quota_wait: Duration,
 }
 
@@ -25,7 +26,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Full jitter: anything up to `base × 2^before`, at least `floor`, never above `max`.
+    /// Full jitter: a random delay up to `base × 2^before`, at least `floor`, never above `max`.
     pub fn jittered(&self, before: u32, floor: Duration) -> Duration {
         let bound = self.base.saturating_mul(2_u32.saturating_pow(before.min(16))).min(self.max);
         bound.mul_f64(rand::random()).max(floor).min(self.max)

@@ -40,7 +40,7 @@ enum Reply {
 }
 
 impl Listener {
-    /// Reply to a reply with this status and these headers.
+    /// Creates a listener for a reply with this status and these headers.
     pub fn new(reader: impl Into<PassiveReader>, status: u16, headers: HeaderMap) -> Self {
         let reader = reader.into();
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -59,7 +59,7 @@ impl Listener {
         Self { input_tokens: Some(input_tokens), ..self }
     }
 
-    /// Takes the next bytes, wherever they are cut.
+    /// Takes the next bytes, split at any position.
     pub fn hear(&mut self, piece: &[u8]) {
         match &mut self.reply {
             Reply::Events(stream) => stream.hear(piece),
@@ -84,10 +84,10 @@ impl Listener {
         counts || self.is_over()
     }
 
-    /// The answer has ended.
+    /// Ends the answer, and returns the data that was read from it.
     ///
     /// # Errors
-    /// As [`Vendor::read_reply`].
+    /// The errors of [`Vendor::read_reply`].
     pub fn finish(self) -> Result<Heard, Error> {
         match (self.reply, self.input_tokens) {
             (Reply::Events(stream), Some(input_tokens)) => stream.finish_estimated(input_tokens),
@@ -133,7 +133,7 @@ impl<B> MeteredBody<B> {
         self
     }
 
-    /// A body without a call to settle.
+    /// Creates a body without a call to settle.
     pub(crate) fn unlimited(body: B) -> Self {
         Self { begun: None, body: Box::pin(body), state: State::Done }
     }
@@ -150,7 +150,7 @@ impl<B: Body<Data = Bytes>> Body for MeteredBody<B> {
         let this = &mut *self;
         loop {
             if let State::Settling(settling) = &mut this.state {
-                // Whatever the task's outcome, nothing more is to be done.
+                // Nothing is left to do, for any outcome of the task.
                 let _ = ready!(Pin::new(settling).poll(context));
                 this.state = State::Done;
                 return Poll::Ready(None);

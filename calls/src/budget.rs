@@ -1,6 +1,6 @@
 //! Budgets that pay for calls: the tenant's budget of the day, the batch's, both, or neither.
 //!
-//! Only a call that a budget applies to asks anything of Redis.
+//! A call without a budget sends no request to Redis.
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
@@ -35,14 +35,15 @@ pub struct Budgets {
     daily_usd: HashMap<Tenant, f64>,
     prices: Prices,
     refused: Cooldown<Payer, BudgetRefused>,
-    /// Budgets that this worker has spent from, and until when they must be in Redis.
+    /// Budgets that this worker has spent from, each with the time until which it must be in Redis.
     seen: Cooldown<Payer, ()>,
     lease: Option<Duration>,
     checkpoints: Option<Arc<dyn Checkpoints>>,
 }
 
 impl Budgets {
-    /// `daily_usd` is what each tenant with a budget may spend in a day (UTC), in US dollars.
+    /// Creates them. `daily_usd` is the amount in US dollars that each tenant with a budget may
+    /// spend in a day (UTC).
     pub fn new(
         ledger: tidegate_quota::Budgets,
         daily_usd: HashMap<Tenant, f64>,
@@ -56,7 +57,7 @@ impl Budgets {
         Self { lease: Some(longest.saturating_add(Duration::from_mins(1))), ..self }
     }
 
-    /// Keeps checkpoints of what was spent beside Redis, which survive a loss of Redis.
+    /// Keeps checkpoints of the spending outside Redis, which survive a loss of Redis.
     pub fn with_checkpoints(
         self,
         of: impl FnOnce(tidegate_quota::Budgets) -> Arc<dyn Checkpoints>,
@@ -140,7 +141,7 @@ impl Budgets {
     /// The budgets that pay for one call. `batch_usd` is the budget of its batch, in US dollars.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn call_budget(
         self: &Arc<Self>,
         attempt: &Attempt,
@@ -159,7 +160,7 @@ impl Budgets {
         Ok(CallBudget { source, model, budgets, bound_usd })
     }
 
-    /// Holds what a provider's batch may cost, in every budget that applies or in none, until
+    /// Holds the maximum cost of a provider's batch, in every budget that applies or in none, until
     /// [`Self::settle_batch`]. `id` is unique to the batch.
     ///
     /// # Errors
@@ -172,11 +173,11 @@ impl Budgets {
         Ok(())
     }
 
-    /// Holds, beside a call, the cost of the calls that may have to follow it. It is returned when
-    /// dropped.
+    /// Holds, in addition to a call's cost, the cost of the calls that may follow it. The amount is
+    /// returned when the hold is dropped.
     ///
     /// # Errors
-    /// As [`CallBudget::hold`].
+    /// The errors of [`CallBudget::hold`].
     pub async fn hold_beside(
         &self,
         payers: &Payers<'_>,
@@ -188,7 +189,7 @@ impl Budgets {
         try_join_all(budgets.iter().map(reserve)).await
     }
 
-    /// Settles a provider's batch with what it cost.
+    /// Settles a provider's batch with its cost.
     pub async fn settle_batch(&self, payers: &Payers<'_>, id: &str, cost_usd: f64) {
         let budgets = self.applying(payers);
         let holds = budgets.iter().filter_map(|budget| self.ledger.adopt_hold(budget, id));
@@ -201,7 +202,7 @@ impl Budgets {
         daily.into_iter().chain(batch_usd.map(|usd| Budget::of_batch(*batch, usd))).collect()
     }
 
-    /// The most that a call should cost, in US dollars.
+    /// Maximum expected cost of a call, in US dollars.
     fn bound(&self, budgets: &[Budget], model: &ModelId, usage: &Usage) -> Result<f64, Failure> {
         let Some(budget) = budgets.first() else { return Ok(0.0) };
         self.cost_usd(model, usage).ok_or_else(|| {
@@ -241,7 +242,7 @@ pub struct Payers<'a> {
     pub batch_usd: Option<f64>,
 }
 
-/// Stores what was spent beside Redis.
+/// Stores the spending of budgets outside Redis.
 pub trait Checkpoints: fmt::Debug + Send + Sync {
     /// Returns `held`, or the result of `reserve` after the budget was restored or a checkpoint was
     /// written.
@@ -280,7 +281,7 @@ impl CallBudget {
         refused.map_or(Ok(()), |refused| Err(Failure::over_budget(&refused)))
     }
 
-    /// Holds the call's greatest cost under the name of its attempt, in every budget or in none.
+    /// Holds the call's maximum cost under the name of its attempt, in every budget or in none.
     ///
     /// # Errors
     /// `BudgetExceeded` if a budget is spent; `QuotaWait` while calls under way may return money,
@@ -308,7 +309,7 @@ pub struct BudgetHolds {
 }
 
 impl BudgetHolds {
-    /// The request is about to leave: its cost may have to be paid.
+    /// Marks the request as about to leave: its cost may have to be paid.
     pub fn sent(&mut self) {
         self.holds.iter_mut().for_each(BudgetHold::sent);
     }
@@ -318,8 +319,8 @@ impl BudgetHolds {
         self.call_budget.source.cost_usd(&self.call_budget.model, usage)
     }
 
-    /// The call used this much; unknown use is charged with the held amount. The returned future
-    /// need not be awaited for the money to be free.
+    /// Settles the holds with this use. If the use is unknown, the held amount is charged. The
+    /// returned future need not be awaited for the money to be free.
     pub fn settle(self, usage: Option<&Usage>) -> impl Future<Output = ()> + use<> {
         let cost_usd = usage.and_then(|usage| self.cost_usd(usage));
         let cost_usd = cost_usd.unwrap_or(self.call_budget.bound_usd);
@@ -329,7 +330,7 @@ impl BudgetHolds {
         }
     }
 
-    /// The call failed.
+    /// Settles the holds of a failed call.
     pub async fn settle_failure(self, charged: &Charged) {
         match charged {
             Charged::No => self.settle(Some(&Usage::default())).await,

@@ -28,7 +28,7 @@ pub struct Caller<'a> {
     pub providers: &'a Providers,
     /// The lengths of the models' queues.
     pub queues: &'a Queues,
-    /// Which prompt caches are warm.
+    /// State of prompt caches.
     pub warmth: &'a Arc<Warmth>,
     /// Budgets of tenants and batches.
     pub budgets: &'a Arc<Budgets>,
@@ -51,13 +51,13 @@ pub struct Terms<'a> {
 
 /// A question that any model of a route can answer.
 pub trait Question: Sync {
-    /// Names the template: calls with the same one have their token use learned together.
+    /// Returns the template: token use is learned together for calls with the same template.
     fn template(&self) -> u64;
 
     /// Estimated input tokens, as this model counts them.
     fn input_tokens(&self, model: &ModelId) -> u64;
 
-    /// Bound on the answer in tokens, for a model that writes at most `cap`.
+    /// Returns the bound on the answer in tokens, for a model that writes at most `cap`.
     fn room(&self, cap: Option<u32>) -> u32;
 
     /// Likely length of the answer in tokens, if most answers with the same template had `learned`;
@@ -68,15 +68,15 @@ pub trait Question: Sync {
     /// cache's name.
     fn cached_instructions(&self) -> Option<(u64, &str)>;
 
-    /// The call to this model, whose answer may have `room` tokens.
+    /// Builds the call to this model, with `room` tokens for its answer.
     fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> tidegate_providers::Request<'c>;
 }
 
 impl Caller<'_> {
-    /// Asks once; the model that answered, and its answer.
+    /// Asks once. Returns the model that answered, and its answer.
     ///
     /// # Errors
-    /// A [`Failure`] that says whether and when to try again.
+    /// A [`Failure`] with the time of a retry, if any.
     pub async fn ask<'r>(
         &self,
         attempt: &Attempt,
@@ -132,10 +132,10 @@ impl Caller<'_> {
     }
 
     /// Embeds texts with one call; returns the model and the vectors. `tokens` is the estimate for
-    /// all texts; `template` groups like calls.
+    /// all texts; `template` groups similar calls.
     ///
     /// # Errors
-    /// As [`Self::ask`].
+    /// The errors of [`Self::ask`].
     pub async fn embed<'r, 'c>(
         &self,
         attempt: &Attempt,
@@ -159,10 +159,10 @@ impl Caller<'_> {
     }
 
     /// Sends a body in the vendor's own form to a model that takes it; returns the model and the
-    /// reply in one piece. Without `operation`, the body's fields tell it.
+    /// reply in one piece. If `operation` is absent, it is derived from the body's fields.
     ///
     /// # Errors
-    /// As [`Self::ask`]; `InvalidInput` where the provider takes no such body.
+    /// The errors of [`Self::ask`]; `InvalidInput` where the provider takes no such body.
     pub async fn send<'r>(
         &self,
         attempt: &Attempt,
@@ -209,7 +209,7 @@ impl Caller<'_> {
         whole.map_err(|failure| self.fall_back(attempt, route, model, failure))
     }
 
-    /// What the failure of a call to `model` means for the next attempt. A model with an unknown
+    /// Decides the next attempt after the failure of a call to `model`. A model with an unknown
     /// context may have more room.
     fn fall_back(
         &self,
@@ -242,8 +242,8 @@ impl Caller<'_> {
         Ok((model, provider))
     }
 
-    /// The limiter's request. If another model may take the document sooner, it waits no longer
-    /// than it takes to know that.
+    /// The limiter's request. If another model may take the document sooner, it waits only as long
+    /// as it takes to find that out.
     fn request(
         &self,
         attempt: &Attempt,
@@ -261,8 +261,8 @@ impl Caller<'_> {
     }
 }
 
-/// The largest estimate whose true count may be this low: texts in languages with long words have
-/// up to 6 bytes a token, and the estimate assumes 4.
+/// The largest estimate for which the true count may be `tokens`: texts in languages with long
+/// words have up to 6 bytes a token, and the estimate assumes 4.
 fn overestimated(tokens: u64) -> u64 {
     tokens + tokens / 2
 }

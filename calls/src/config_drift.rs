@@ -2,8 +2,8 @@
 //!
 //! Each request to the limiter is decided by the limits and shares of the worker that asks, and the
 //! use of all workers is counted together. So the fleet never exceeds the highest of the limits,
-//! and workers with a lower one find it full. A lane keeps its number in Redis, so that workers
-//! with other lanes are not counted for it.
+//! and workers with a lower one find it full. Redis stores each lane's number, so that workers with
+//! different lanes do not mix up the counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,8 +32,8 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Finds the differences. A model that only some workers have is no difference; a worker without a
-/// configuration is ignored.
+/// Finds the differences. A model that only some workers have is not a difference; a worker without
+/// a configuration is ignored.
 pub fn differences(statuses: &[(String, WorkerStatus)]) -> Vec<Difference> {
     let mut seen: BTreeMap<(&str, &str), BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     let models: BTreeSet<&String> =

@@ -1,9 +1,10 @@
-//! Models in doubt: their provider has said that the account is spent, or that there is no such
-//! model, which may be a passing fault. One call tests the model after seconds, and later another
-//! one; the others wait for the outcome in Temporal. The third refusal in a row is a verdict.
+//! Models in doubt: their provider refused a call because the account is spent, or the model does
+//! not exist. Such a refusal may be a passing fault. One call tests the model after seconds, and
+//! later another one; the other calls wait in Temporal for the outcome. The third refusal in a row
+//! is a verdict.
 //!
-//! If a model has just answered, one refusal concerns its own document alone: the others go on
-//! until a second refusal follows without an answer between them.
+//! If a model has answered recently, one refusal concerns only its own document: other calls
+//! continue until a second refusal follows without an answer between them.
 
 use std::{
     collections::HashMap,
@@ -16,13 +17,13 @@ use tidegate_types::ModelId;
 
 use crate::{evidence::Evidence, failure::Failure, probe::Probe};
 
-/// How long a test may take until another call tests.
+/// Time after which another call tests, if a test has no outcome.
 const PROBE: Duration = Duration::from_secs(10);
 
 /// A model that has answered within this time is known to exist.
 const KNOWN: Duration = Duration::from_secs(600);
 
-/// With this many, all are forgotten at once.
+/// Maximum number of remembered scopes; beyond it, all are forgotten at once.
 const MAX_REMEMBERED: usize = 1_000;
 
 /// The calls for which a model is in doubt: those of one run of a batch, or all (`None`).
@@ -34,7 +35,7 @@ fn owned((model, run): Scope<'_>) -> OwnedScope {
     (model.clone(), run.map(str::to_owned))
 }
 
-/// The models in doubt, and those that have just answered.
+/// The models in doubt, and those that have answered recently.
 #[derive(Debug)]
 pub struct Doubts {
     /// Makes the failure of a document in doubt from the provider's message and the time to wait.
@@ -45,7 +46,7 @@ pub struct Doubts {
 #[derive(Debug, Default)]
 struct State {
     evidence: Evidence<OwnedScope>,
-    /// Until when calls wait for the test, and the message of the last refusal.
+    /// For each scope, the end of the wait for the test, and the message of the last refusal.
     held: HashMap<OwnedScope, (Instant, String)>,
     /// When each model last answered.
     answered: HashMap<ModelId, Instant>,
@@ -59,13 +60,13 @@ impl State {
 }
 
 impl Doubts {
-    /// Nothing is in doubt.
+    /// Creates it without any doubt.
     pub(crate) fn new(comes_back: fn(&str, Duration) -> Failure) -> Self {
         Self { comes_back, state: Mutex::default() }
     }
 
-    /// A call was refused with this message. Returns the failure of its document; `None` if it is
-    /// no passing fault.
+    /// Records a refusal with this message. Returns the failure of its document; `None` if the
+    /// refusal is no passing fault.
     pub(crate) fn refused(&self, scope: Scope<'_>, words: &str, now: Instant) -> Option<Failure> {
         let (mut state, owned) = (self.state.lock(), owned(scope));
         let is_known = state.has_answered(scope.0, now) && !state.evidence.has(&owned);
@@ -87,7 +88,7 @@ impl Doubts {
         self.state.lock().has_answered(model, now)
     }
 
-    /// The model has answered.
+    /// Records that the model has answered.
     pub(crate) fn answered(&self, model: &ModelId, now: Instant) {
         let mut state = self.state.lock();
         state.evidence.accepted_where(|(of, _)| of == model);
@@ -116,7 +117,7 @@ impl Doubts {
     /// Checks a call that is about to leave; when a test is due, only one call passes.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub(crate) fn enter(
         self: &Arc<Self>,
         scope: Scope<'_>,
@@ -180,8 +181,8 @@ mod tests {
             assert!(doubts.refused((&model, None), "pay", at(second)).unwrap().is_retried());
             doubts.enter((&model, None), at(second)).unwrap().use_up();
         }
-        // A second refusal without an answer in between holds the others, and so does one much
-        // later.
+        // A second refusal without an answer in between holds the other calls; so does a single one
+        // much later.
         assert!(doubts.refused((&model, None), "pay", at(9)).is_some());
         doubts.enter((&model, None), at(9)).unwrap_err();
         doubts.answered(&model, at(10));

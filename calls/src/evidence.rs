@@ -17,7 +17,7 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
 /// Older refusals no longer count.
 const OUTDATED: Duration = Duration::from_mins(10);
 
-/// With this many scopes, all are forgotten at once; each costs two calls more then.
+/// Maximum number of scopes; beyond it, all are forgotten at once, and each costs two more calls.
 const MAX_SCOPES: usize = 1_000;
 
 /// Refusals of each scope since its last accepted call.
@@ -37,8 +37,8 @@ impl<K> Default for Evidence<K> {
 }
 
 impl<K: Eq + Hash> Evidence<K> {
-    /// A call was refused. Returns the time until one call should test again, or `None` after three
-    /// refusals in a row.
+    /// Counts a refused call. Returns the time until one call should test again, or `None` after
+    /// three refusals in a row.
     pub(crate) fn refused(&mut self, scope: K, now: Instant) -> Option<Duration> {
         if self.0.len() >= MAX_SCOPES {
             self.0.clear();
@@ -65,12 +65,12 @@ impl<K: Eq + Hash> Evidence<K> {
         self.0.contains_key(scope)
     }
 
-    /// A call was accepted.
+    /// Forgets the scope's refusals, after an accepted call.
     pub(crate) fn accepted(&mut self, scope: &K) {
         self.0.remove(scope);
     }
 
-    /// A call of every matching scope was accepted.
+    /// Forgets the refusals of every matching scope, after an accepted call.
     pub(crate) fn accepted_where(&mut self, is_let_in: impl Fn(&K) -> bool) {
         self.0.retain(|scope, _| !is_let_in(scope));
     }

@@ -51,10 +51,10 @@ pub struct CheckedCall<'a> {
     pub now: Instant,
 }
 
-/// What a gate judges.
+/// The subject that a gate judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
-    /// The batch, whichever model it asks.
+    /// The batch, for any model that it asks.
     Batch,
     /// The model: another one may be asked.
     Model,
@@ -65,7 +65,8 @@ pub enum About {
     Money,
 }
 
-/// What a gate gives to a call that is about to leave. It is returned if the call does not leave.
+/// The right that a gate gives to a call that is about to leave. It is returned if the call does
+/// not leave.
 #[derive(Debug)]
 pub enum Taken {
     /// Nothing: any number of calls may leave.
@@ -81,7 +82,7 @@ pub trait Check: fmt::Debug + Send + Sync {
     /// The gate's name in logs.
     fn name(&self) -> &'static str;
 
-    /// What it judges.
+    /// Returns the subject that it judges.
     fn about(&self) -> About {
         About::Model
     }
@@ -95,7 +96,7 @@ pub trait Check: fmt::Debug + Send + Sync {
     /// Checks a call that is about to leave, and takes what only one call may have.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     fn enter(&self, call: CheckedCall<'_>) -> Result<Taken, Failure> {
         self.check(call).map(|()| Taken::Nothing)
     }
@@ -106,13 +107,13 @@ pub trait Check: fmt::Debug + Send + Sync {
     }
 }
 
-/// Why a call was held.
+/// A call that was held, and the reason.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{failure}")]
 pub struct Held {
     /// The name of the gate.
     pub gate: &'static str,
-    /// What the gate judges; `None` for the limiter.
+    /// The gate's subject; `None` for the limiter.
     pub about: Option<About>,
     /// The failure, with the time to come back.
     pub failure: Failure,
@@ -121,7 +122,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Held by the limiter. An attempt that got a ticket keeps it.
+    /// A call held by the limiter. An attempt that got a ticket keeps it.
     pub(crate) fn by_quota(refused: Refused, attempt: &Attempt) -> Self {
         if let Some((_, ticket)) = refused.comes_back() {
             attempt.defer(ticket);
@@ -130,7 +131,7 @@ impl Held {
         Self { gate: "quota", about: None, failure, refused: Some(Box::new(refused)) }
     }
 
-    /// Held by a budget that has too little left, or cannot be checked.
+    /// A call held by a budget that has too little left, or cannot be checked.
     pub fn by_budget(failure: Failure) -> Self {
         Self { gate: BUDGET, about: Some(About::Money), failure, refused: None }
     }
@@ -161,12 +162,12 @@ pub struct Gates {
     pub unknown_models: Arc<UnknownModels>,
     /// Accounts that may be spent.
     pub accounts: Accounts,
-    /// Models that should not be asked for a while.
+    /// Models that should not be asked for now.
     pub health: Arc<Health>,
 }
 
 impl Gates {
-    /// The gates of a process that runs until `stopping` is cancelled.
+    /// Creates the gates of a process that runs until `stopping` is cancelled.
     pub(crate) fn new(quota: Quota, stopping: CancellationToken) -> Self {
         Self {
             worker: Worker(stopping),
@@ -214,7 +215,7 @@ impl Gates {
         Ok(passed)
     }
 
-    /// Runs only the gates that judge the batch, whichever model it asks.
+    /// Runs only the gates that judge the batch, for any model.
     pub(crate) fn of_batch(&self, call: CheckedCall<'_>) -> Result<(), Held> {
         let gates = self.list(None).into_iter().filter(|gate| gate.about() == About::Batch);
         each(gates, call, |gate| gate.check(call))
@@ -241,7 +242,8 @@ fn each<'a>(
     Ok(())
 }
 
-/// What the gates gave to a call. If it is dropped before the call leaves, all of it is returned.
+/// The rights that the gates gave to a call. If it is dropped before the call leaves, all of them
+/// are returned.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
     probes: Vec<Probe>,
@@ -249,7 +251,8 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// The call leaves. The circuit's guard is returned; it learns the outcome at the call's end.
+    /// Uses them up, because the call leaves. Returns the circuit's guard, which learns the outcome
+    /// at the call's end.
     pub(crate) fn leave(self) -> Option<BreakerGuard> {
         self.probes.into_iter().for_each(Probe::use_up);
         self.circuit

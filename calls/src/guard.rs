@@ -1,4 +1,4 @@
-//! Admit → one call → settle: what a call of any kind to a provider goes through.
+//! Admit → one call → settle: the steps of a call of any kind to a provider.
 
 use std::{sync::Arc, time::Instant};
 
@@ -24,18 +24,18 @@ use crate::{
     waiting::WaitingRoom,
 };
 
-/// Stands between callers and providers. Clones share their state.
+/// Controls all calls from this process to providers. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Guard {
     /// Decides when a call may leave.
     pub quota: Quota,
-    /// How delays grow.
+    /// The growth of delays.
     pub backoff: Backoff,
     /// Other reasons to hold a call.
     pub gates: Gates,
     /// Output bounds that models have refused as too large.
     pub learned_caps: Arc<LearnedCaps>,
-    /// How many attempts may wait in a slot.
+    /// Bounds the attempts that may wait in a slot.
     pub waiting: Arc<WaitingRoom>,
     /// Tracks latency and token use of this process's calls.
     pub call_stats: Arc<CallStats>,
@@ -46,7 +46,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard with room for every attempt that waits.
+    /// Creates a guard with room for every attempt that waits.
     #[must_use]
     pub fn new(quota: Quota, backoff: Backoff) -> Self {
         let stopping = CancellationToken::new();
@@ -71,7 +71,8 @@ impl Guard {
     /// Makes one call if the quota allows it now or soon, and the budgets can pay.
     ///
     /// # Errors
-    /// A [`Failure`] that says when to come back, if ever. The [`Attempt`] then keeps its ticket.
+    /// A [`Failure`] with the time of the next attempt, if any. The [`Attempt`] then keeps its
+    /// ticket.
     pub async fn call(
         &self,
         attempt: &Attempt,
@@ -89,7 +90,7 @@ impl Guard {
     /// Embeds texts; otherwise like [`Self::call`].
     ///
     /// # Errors
-    /// As [`Self::call`].
+    /// The errors of [`Self::call`].
     pub async fn embed(
         &self,
         attempt: &Attempt,
@@ -105,7 +106,7 @@ impl Guard {
     /// [`Self::call`].
     ///
     /// # Errors
-    /// As [`Self::call`].
+    /// The errors of [`Self::call`].
     pub async fn send(
         &self,
         attempt: &Attempt,
@@ -186,7 +187,7 @@ pub(crate) fn checked_call<'a>(
     CheckedCall { attempt, model, now }
 }
 
-/// What the guard needs of any call's reply.
+/// Parts of any call's reply that the guard needs.
 trait Answered {
     /// The operation's name in OpenTelemetry's conventions.
     const OPERATION: &'static str;
@@ -197,7 +198,7 @@ trait Answered {
     /// Drops the reported usage unless `is_possible(usage, has_answer)` holds.
     fn forget_usage_unless(&mut self, is_possible: impl Fn(&Usage, bool) -> bool);
 
-    /// Why the answer ended, if there is an answer.
+    /// Returns the reason why the answer ended, if there is an answer.
     fn stop_reason(&self) -> Option<&str>;
 }
 

@@ -3,7 +3,7 @@
 //! A model's circuit opens when the calls of several documents in a row have failed. Then no call
 //! is made for a while, and after that one call probes. It is for providers that are down, not for
 //! quota: a 429 closes the gate for the whole fleet, and an overload lowers the calls in flight.
-//! Each worker has its own circuits; they spare the next documents the same failure.
+//! Each worker has its own circuits, which save its next documents from failing too.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,7 +23,8 @@ use crate::{
     recent::{RecentByModel, RecentCalls, is_no_answer},
 };
 
-/// With this many refusals remembered, all are forgotten at once. Each costs one more call then.
+/// Maximum number of remembered refusals; beyond it, all are forgotten at once, and each costs one
+/// more call.
 const MAX_REMEMBERED: usize = 1_000;
 
 /// Remembers recent refusals, so that the call need not be made again for a while.
@@ -58,7 +59,7 @@ impl<K: Eq + Hash, V: Clone> Cooldown<K, V> {
     }
 }
 
-/// The state of the models, as this worker's calls have seen it.
+/// The state of the models, from this worker's calls.
 #[derive(Debug, Default)]
 pub struct Health {
     circuits: Mutex<HashMap<ModelId, Circuit>>,
@@ -78,7 +79,7 @@ struct Circuit {
 }
 
 impl Circuit {
-    /// How long no call is made; `None` if a call may be made.
+    /// Time for which no call is made; `None` if a call may be made.
     fn open_for(&self, now: Instant) -> Option<Duration> {
         let until = self.open_until?;
         let is_open = now < until || self.probing;
@@ -100,7 +101,7 @@ impl Health {
     /// passes.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn enter(self: &Arc<Self>, model: &ModelId, now: Instant) -> Result<BreakerGuard, Failure> {
         let mut guard =
             BreakerGuard { health: Arc::clone(self), model: model.clone(), probe: false };
@@ -128,7 +129,7 @@ impl Health {
         self.recent.seen(SystemTime::now())
     }
 
-    /// The provider answered: closes the model's circuit.
+    /// Closes the model's circuit, because the provider answered.
     fn close(&self, model: &ModelId) {
         let was = self.circuits.lock().remove(model);
         if was.is_some_and(|circuit| circuit.open_until.is_some()) {
@@ -139,7 +140,7 @@ impl Health {
 }
 
 /// One call's passage through a circuit. If it is dropped before the call has ended (no quota,
-/// cancelled), the circuit stays as it was.
+/// cancelled), the circuit is unchanged.
 #[derive(Debug)]
 #[must_use = "a probe that is dropped lets the next one in"]
 pub struct BreakerGuard {
@@ -149,14 +150,14 @@ pub struct BreakerGuard {
 }
 
 impl BreakerGuard {
-    /// The provider answered.
+    /// Records an answer.
     pub fn succeeded(self) {
         self.health.recent.answered(&self.model, SystemTime::now());
         self.health.close(&self.model);
     }
 
-    /// The call failed for this document. A provider that refuses is reachable, so the circuit
-    /// closes.
+    /// Records a failed call for this document. A provider that refuses is reachable, so the
+    /// circuit closes.
     pub fn failed(self, error: &Error, document: &str, now: Instant) {
         self.health.recent.failed(&self.model, error, document, SystemTime::now());
         if !is_no_answer(error.kind) {
@@ -230,12 +231,12 @@ mod tests {
         let behind = health.enter(&model, at(2)).unwrap_err().message;
         assert!(behind.ends_with(": the tide is out"), "{behind}");
         assert!(health.check(&model, at(2)).is_err() && health.check(&model, at(5)).is_ok());
-        // One probe, and no call beside it.
+        // One probe, and no other call.
         let probe = health.enter(&model, at(5)).unwrap();
         assert!(health.enter(&model, at(5)).is_err() && health.check(&model, at(5)).is_err());
         probe.failed(&error(Kind::Timeout), "1", at(6));
         assert_eq!(open_for(6), after(10), "twice as long");
-        // A probe that found no quota tells nothing, and the next may try.
+        // A probe that found no quota has no outcome, so another one may try.
         drop(health.enter(&model, at(16)).unwrap());
         health.enter(&model, at(16)).unwrap().succeeded();
         for _ in 0..3 {

@@ -1,16 +1,16 @@
 //! Which keys are refused, here and in the fleet.
 //!
 //! A 401 condemns a provider's key, a 403 the key for that model. The worker then reads its key
-//! again. If the key is still the same, documents that need it are handed back without a call until
-//! the key is replaced, because another worker may have a good one.
+//! again. If the key is unchanged, documents that need it are handed back without a call until the
+//! key is replaced, because another worker may have a good one.
 //!
-//! Documents fail for good only when no live worker has had an accepted key for [`KEYS_GONE`],
-//! three calls in a row were refused with seconds between them (a passing fault lasts seconds), and
-//! a call made since their batch began was refused too: a new batch is never failed on errors from
-//! before it started.
+//! Documents fail for good only under three conditions: no live worker has had an accepted key for
+//! [`KEYS_GONE`]; three calls in a row were refused with seconds between them (a passing fault
+//! lasts seconds); and a call made since their batch began was refused too. So a new batch is never
+//! failed on errors from before it started.
 //!
-//! Workers tell each other through Redis which keys are refused: the provider, the model and the
-//! status, and nothing of the key. A worker that cannot ask others decides alone.
+//! Workers publish in Redis which keys are refused: the provider, the model and the status, and
+//! nothing of the key. A worker that cannot read them decides alone.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -32,7 +32,7 @@ use crate::{
     worker_status::{RefusedKey, WorkerStatus},
 };
 
-/// The keys of this worker, and what it knows of other workers' keys.
+/// The keys of this worker, and the known state of other workers' keys.
 #[derive(Debug, Default)]
 pub struct Keys {
     state: Mutex<State>,
@@ -41,7 +41,7 @@ pub struct Keys {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Tells passing faults from verdicts.
+    /// Distinguishes passing faults from verdicts.
     evidence: Evidence<Scope>,
     refused: BTreeMap<Scope, Refusal>,
     /// The other live workers of this queue, as last read; `None` if they cannot be asked.
@@ -52,19 +52,19 @@ struct State {
     read_at: Option<Instant>,
 }
 
-/// What a refusal condemns: a provider's key, or the key for one model.
+/// The scope of a refusal: a provider's key, or the key for one model.
 type Scope = (String, Option<ModelId>);
 
 #[derive(Debug)]
 struct Refusal {
-    /// The provider's message without key and document, and where the key comes from.
+    /// The provider's message without key and document, and the place of the key.
     words: String,
     place: String,
     status: Option<u16>,
     since: SystemTime,
     /// When the next call tests the key.
     probe_at: Instant,
-    /// Three calls in a row were refused: this is no passing fault.
+    /// Whether three calls in a row were refused: this is no passing fault.
     is_confirmed: bool,
     /// Runs of batches that wait for that test, and those that know its outcome.
     waiting: HashSet<String>,
@@ -82,7 +82,7 @@ impl Refusal {
         false
     }
 
-    /// A call of this run was refused: all waiting runs know it.
+    /// Records a refused call of this run: all waiting runs now know the outcome.
     fn record_refusal(&mut self, run: &str) {
         for run in std::mem::take(&mut self.waiting) {
             remember(&mut self.informed, &run);
@@ -91,7 +91,7 @@ impl Refusal {
     }
 }
 
-/// With this many runs, all are forgotten at once; each then waits for one more test.
+/// Maximum number of runs; beyond it, all are forgotten at once, and each waits for one more test.
 const MAX_RUNS: usize = 1_000;
 
 fn remember(runs: &mut HashSet<String>, run: &str) {
@@ -104,9 +104,9 @@ fn remember(runs: &mut HashSet<String>, run: &str) {
 /// The state of a key after a refused call.
 #[derive(Debug, Clone, Copy)]
 pub enum KeyNow<'a> {
-    /// Another key was read, about which nothing is known.
+    /// Another key was read, with unknown state.
     Replaced,
-    /// The key is the same; `None` if there is no key, or this process does not have it.
+    /// The key is unchanged; `None` if there is no key, or this process does not have it.
     TheSame(Option<&'a Key>),
 }
 
@@ -140,7 +140,8 @@ impl State {
             return Err(Failure::key_is_tried(model, &words, KEY_ELSEWHERE));
         }
         let until = *self.gone.entry(model.clone()).or_insert(now) + KEYS_GONE;
-        // A file may hold a good key already: it is read once more before documents fail for good.
+        // A file may contain a good key already: it is read once more before documents fail for
+        // good.
         if another.is_some() && (now < until || self.read_at.is_none_or(|at| at < until)) {
             return Err(Failure::handed_back(model, &words));
         }
@@ -153,8 +154,8 @@ impl State {
 }
 
 impl Keys {
-    /// A provider refused the key of a call to `model` in this run of a batch. Returns the failure
-    /// of the document.
+    /// Records that a provider refused the key of a call to `model` in this run of a batch. Returns
+    /// the failure of the document.
     pub fn refused(
         &self,
         model: &ModelId,
@@ -204,7 +205,7 @@ impl Keys {
         Failure::key_refused(&words)
     }
 
-    /// A provider answered a call to `model`, so its key is good.
+    /// Records that a provider answered a call to `model`, so its key is good.
     pub(crate) fn accepted(&self, model: &ModelId) {
         let mut state = self.state.lock();
         if state.refused.is_empty() {
@@ -223,7 +224,7 @@ impl Keys {
         }
     }
 
-    /// Another key was read for the provider: refusals of the old one are forgotten.
+    /// Forgets the refusals of the provider's old key, because another key was read.
     fn forget_old_key(&self, provider: &str) {
         info!(provider, "another key was read");
         let mut state = self.state.lock();
@@ -244,7 +245,7 @@ impl Keys {
     /// Checks a call that is about to leave; when a test is due, only one call passes.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn enter(
         self: &Arc<Self>,
         model: &ModelId,
@@ -256,7 +257,7 @@ impl Keys {
         let Some(refusal) = state.refusal(model) else { return Ok(Probe::default()) };
         let (before, mine) = (refusal.probe_at, now + KEY_REFUSED);
         refusal.probe_at = mine;
-        // The calls behind it wait for the outcome.
+        // Other calls wait for the outcome.
         state.gone.remove(model);
         let (keys, model) = (Arc::clone(self), model.clone());
         Ok(Probe::new(move || {
@@ -328,7 +329,7 @@ impl Keys {
         self.state.lock().others.is_some()
     }
 
-    /// Sets what is known of the other workers of this queue.
+    /// Sets the statuses of the other workers of this queue.
     pub(crate) fn set_others(
         &self,
         worker: &str,
@@ -388,7 +389,7 @@ mod tests {
         (worker.to_owned(), serde_json::to_string(&status).unwrap())
     }
 
-    /// Three calls in a row are refused, seconds apart; returns the last failure.
+    /// Makes three refused calls in a row, seconds apart; returns the last failure.
     fn condemned(
         keys: &Keys,
         model: &ModelId,
@@ -404,7 +405,7 @@ mod tests {
         last.unwrap()
     }
 
-    /// The key files were read `after` this time from `start`.
+    /// Reads the key files `after` this time from `start`.
     fn read_later(keys: &Keys, start: Instant, after: Duration) {
         keys.state.lock().read_at = Some(start + after);
     }
@@ -475,13 +476,13 @@ mod tests {
         let _ = condemned(&keys, &model, RUN, &error(401), start);
         assert!(!final_at(start + 2 * KEYS_GONE));
         assert!(final_at(start + 3 * KEYS_GONE));
-        // The calls behind the test wait for its outcome.
+        // The other calls wait for the outcome of the test.
         let later = start + 2 * KEY_REFUSED;
         keys.enter(&model, RUN, later).unwrap().use_up();
         assert!(!final_at(later));
     }
 
-    /// A batch that starts after refusals is failed only by a call of its own time, with that
+    /// A batch that starts after refusals is failed only by a call made since its start, with that
     /// call's message.
     #[test]
     fn a_new_batch_waits_for_one_call_before_it_fails() {
@@ -496,7 +497,7 @@ mod tests {
         let new = seen("new", soon);
         assert!(new.is_retried() && new.benign, "{new:?}");
         assert!(new.message.contains("one call tests it again"), "{new}");
-        // That call is refused with another message, which then counts.
+        // That call is refused with another message, which is then reported.
         keys.enter(&model, "new", start + KEY_REFUSED + KEY_REFUSED).unwrap().use_up();
         let newer = Error { message: "it has expired".to_owned(), ..error(401) };
         let _ = condemned(&keys, &model, "new", &newer, start);

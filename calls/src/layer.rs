@@ -2,11 +2,11 @@
 //! provider's answer.
 //!
 //! Requests that ask no model (lists, files, batches) pass. The answer reaches the caller as it
-//! comes, whole or as events. A call ends with its body; if the body is not read to its end, the
+//! arrives, whole or as events. A call ends with its body; if the body is not read to its end, the
 //! call stays charged with what was reserved. Errors are classified as in tidegate's own clients: a
 //! 429 closes the gate for the whole fleet, for as long as its headers or its text ask for. The
-//! layer never retries; a retry above it waits for a turn again. Switch such retries off if
-//! something else, such as Temporal, retries.
+//! layer never retries; a retry above it waits for a turn again. Switch such retries off if another
+//! component, such as Temporal, retries.
 
 use std::{
     sync::Arc,
@@ -36,17 +36,18 @@ use crate::{
     guard::Guard,
 };
 
-/// What can fail in a service with this layer: the inner service's own error, or a [`Stopped`].
+/// Errors of a service with this layer: the inner service's own error, or a [`Stopped`].
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A call that was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped {
-    /// Waiting is of no use, or the model has no limits and must not be asked.
+    /// The limiter's refusal: waiting does not help, or the model has no limits and must not be
+    /// asked.
     #[error(transparent)]
     Refused(Refused),
-    /// The provider has failed or refused lately and one call tests it, or a budget is spent. It
-    /// says when to come back.
+    /// The provider has failed or refused lately and one call tests it, or a budget is spent. The
+    /// failure has the time to come back.
     #[error(transparent)]
     Held(#[from] Failure),
     /// The request's model name is invalid.
@@ -76,21 +77,20 @@ pub struct Limit {
 
 impl Limit {
     /// Limits the models of this provider: a request for `gpt-4.1-mini` of `openai` counts towards
-    /// `openai:gpt-4.1-mini`. A name that is no vendor's is taken for a provider compatible with
-    /// OpenAI.
+    /// `openai:gpt-4.1-mini`. An unknown name is taken for a provider compatible with OpenAI.
     pub fn new(quota: Quota, provider: &str) -> Self {
         Self::with_guard(Guard::new(quota, Backoff::default()), Arc::default(), provider)
     }
 
-    /// Shares a guard, such as that of a worker in this process, with other callers: whatever holds
-    /// their calls holds these too, and the budgets of tenants pay for them.
+    /// Shares a guard, such as that of a worker in this process, with other callers. The same gates
+    /// hold all their calls, and the budgets of tenants pay for them.
     pub fn with_guard(guard: Guard, budgets: Arc<Budgets>, provider: &str) -> Self {
         let vendor = provider.parse().unwrap_or(Vendor::OPENAI);
         let (lane, tenant) = (Lane::default(), Tenant::default());
         Self { guard, budgets, provider: provider.to_owned(), vendor, lane, tenant }
     }
 
-    /// Sets the vendor whose API the provider speaks, if the name does not say it.
+    /// Sets the vendor whose API the provider speaks, if the name is not the vendor's.
     pub fn vendor(self, vendor: Vendor) -> Self {
         Self { vendor, ..self }
     }

@@ -1,4 +1,4 @@
-//! Learns the output bound that a model takes from its refusals: no API states it.
+//! Learns a model's maximum output bound from its refusals: no API states it.
 
 use std::collections::HashMap;
 
@@ -19,17 +19,17 @@ impl LearnedCaps {
         self.0.lock().get(model).copied()
     }
 
-    /// The model refused the bound `asked` with this message. Returns the next smaller bound;
-    /// `None` if there is none.
+    /// Records that the model refused the bound `asked` with this message. Returns the next smaller
+    /// bound; `None` if there is none.
     pub(crate) fn lower(&self, model: &ModelId, asked: u32, words: &str) -> Option<u32> {
         let mut caps = self.0.lock();
         let known = caps.get(model).copied();
         if let Some(known) = known.filter(|known| *known < asked) {
-            // Another call has learned it meanwhile.
+            // Another call has learned it in the meantime.
             return Some(known);
         }
-        // The first message states the bound; if that is refused too, its number means something
-        // else.
+        // The first message states the bound. If that is refused too, the number has another
+        // meaning.
         let stated = if known.is_none() { stated_bound(words, asked) } else { None };
         let cap = stated.unwrap_or(asked / 2);
         if cap < LEAST {

@@ -13,29 +13,29 @@
 //! # }
 //! ```
 //!
-//! The [`guard`] stands around each call: admit, one call, settle. The caller (an activity, a
-//! request at a door, a program) passes an [`Attempt`] and gets an answer or a [`Failure`].
+//! The [`guard`] controls each call: admit, one call, settle. The caller (an activity, a request at
+//! a door, a program) passes an [`Attempt`] and gets an answer or a [`Failure`].
 //!
 //! # Layout
 //!
 //! * [`caller`]: asks a question of the models of a route
-//! * [`guard`]: admit → one call → settle; `admit`: its admission; [`gates`]: the list of all that
-//!   can hold a call; [`admission`]: an admitted call until it is settled
+//! * [`guard`]: admit → one call → settle; `admit`: its admission; [`gates`]: the list of
+//!   everything that can hold a call; [`admission`]: an admitted call until it is settled
 //! * [`attempt`]: the state that one attempt passes to the next; [`stage`]: whether its call has
 //!   left
-//! * [`failure`]: whether and when each failure is retried; [`backoff`]: how delays grow
+//! * [`failure`]: whether and when each failure is retried; [`backoff`]: the growth of delays
 //! * [`route`]: chooses the model; [`warm_cache`]: sends the first call of a batch alone, so that
 //!   the others find the prompt cached
 //! * [`budget`]: money for calls; [`retries`]: a bound on calls beyond the first
 //! * [`health`]: circuit breakers of models; [`recent`]: outcomes of recent calls; [`doubts`]:
 //!   models whose account may be spent, or which may not exist; [`unknown_models`]: models that
 //!   their provider does not know; [`learned_caps`]: output bounds that models refuse; [`keys`]:
-//!   refused keys, here and in the fleet; [`worker_status`]: a worker's status for the others; [`status_beat`]: publishes it;
-//!   [`config_drift`]: differences between the configurations of workers; [`probe`]: the one call
-//!   that tests a held model
-//! * [`waiting`]: how many slots may hold attempts that only wait
-//! * [`ask`]: what the limiter must know of a call; [`settle`]: charges a call by the provider's
-//!   answer
+//!   refused keys, here and in the fleet; [`worker_status`]: a worker's status for the others;
+//!   [`status_beat`]: publishes it; [`config_drift`]: differences between the configurations of
+//!   workers; [`probe`]: the one call that tests a held model
+//! * [`waiting`]: bounds the slots of attempts that only wait
+//! * [`ask`]: the properties of a call that the limiter needs; [`settle`]: charges a call by the
+//!   provider's answer
 //! * [`verbatim`]: a call in a vendor's own form; [`dialect`]: translates a request for models of
 //!   another vendor
 //! * [`layer`]: a [`tower_layer::Layer`] for any HTTP client; [`body`]: reads an answer as it

@@ -1,4 +1,4 @@
-//! Every metric of this crate: no other file has a metric name.
+//! All metrics of this crate; no other file contains a metric's name.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -30,7 +30,7 @@ const UNKNOWN_STOPS: &str = "tidegate_unknown_stop_reasons_total";
 /// Bound on stop reasons that become labels, because providers may send any word.
 const MAX_UNKNOWN_STOPS: usize = 50;
 
-/// Little's law is computed over the calls that ended within this time.
+/// Period of ended calls over which Little's law is computed.
 const RECENT: Duration = Duration::from_secs(60);
 
 /// Gives each metric its help text.

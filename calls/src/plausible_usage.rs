@@ -3,8 +3,8 @@
 use tidegate_quota::Request;
 use tidegate_types::Usage;
 
-/// Estimates of tokens are wrong by less than this factor: a script with two tokens a character has
-/// eight for each estimated token.
+/// Factor below which estimates of tokens are wrong: a script with two tokens a character has eight
+/// for each estimated token.
 const FAR_OFF: u64 = 10;
 
 /// Tokens that vendors add around a short prompt, such as those of a schema or a tool.

@@ -14,12 +14,12 @@ impl fmt::Debug for Probe {
 }
 
 impl Probe {
-    /// A probe with the function that gives it back.
+    /// Creates a probe with the function that returns the right.
     pub fn new(give_back: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self(Some(Box::new(give_back)))
     }
 
-    /// The call leaves: the others wait for its outcome.
+    /// Uses the right up, because the call leaves: the others wait for its outcome.
     pub fn use_up(mut self) {
         self.0 = None;
     }

@@ -1,6 +1,6 @@
-//! Outcomes of this worker's recent calls to each model, for people who want to know why a batch
-//! does not progress. They are sent with the worker's status (see [`super::worker_status`]), so they cost no
-//! request of their own.
+//! Outcomes of this worker's recent calls to each model, to explain why a batch does not progress.
+//! They are sent with the worker's status (see [`super::worker_status`]), so they cost no request
+//! of their own.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -14,7 +14,7 @@ use tidegate_types::{ModelId, seconds_since_1970};
 
 use crate::failure::provider::provider_failure;
 
-/// Calls are counted over this many minutes; a fault is forgotten after them.
+/// Period in minutes over which calls are counted and a fault is remembered.
 pub const MINUTES: u64 = 10;
 
 /// Longest message of a fault, in characters.
@@ -24,16 +24,16 @@ const MAX_WORDS: usize = 300;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecentCalls {
-    /// The last fault, by its failure type; empty where there was none.
+    /// The last fault, by its failure type; empty if there was none.
     pub kind: String,
-    /// The provider's message without key and document; empty for a refused key, about which
-    /// nothing is reported.
+    /// The provider's message without key and document; empty for a refused key, whose message is
+    /// not reported.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub words: String,
     /// Its HTTP status, if there was an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// When it was, in seconds since 1970.
+    /// When the last fault was, in seconds since 1970.
     pub at: u64,
     /// Calls in a row that failed, up to now, without an answer of any kind. If the model answered
     /// lately, unreadable answers to one document count once.
@@ -70,7 +70,7 @@ struct Minute {
 }
 
 impl RecentByModel {
-    /// A call was answered.
+    /// Records an answered call.
     pub(crate) fn answered(&self, model: &ModelId, now: SystemTime) {
         let mut models = self.0.lock();
         let recent = models.entry(model.clone()).or_default();
@@ -78,14 +78,14 @@ impl RecentByModel {
         recent.minute(seconds_since_1970(now)).answered += 1;
     }
 
-    /// A call failed, for this document.
+    /// Records a failed call for this document.
     pub(crate) fn failed(&self, model: &ModelId, error: &Error, document: &str, now: SystemTime) {
         let now = seconds_since_1970(now);
         let kind = provider_failure(error.kind).as_str();
         let mut models = self.0.lock();
         let recent = models.entry(model.clone()).or_default();
         *recent.minute(now).failed.entry(kind).or_default() += 1;
-        // A fault of one document says nothing about the model.
+        // A fault of one document does not concern the model.
         if is_of_document(error.kind) {
             recent.last.row = 0;
             return;

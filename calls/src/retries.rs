@@ -9,15 +9,15 @@ use crate::{
     health::Health,
 };
 
-/// How many retries one run of a batch may make.
+/// Maximum number of retries of one run of a batch.
 #[derive(Debug, Clone)]
 pub struct RetryBudget {
     /// Unique name of the run: two runs of one workflow id differ.
     pub run: String,
     /// Retries of all its documents together.
     pub calls: u64,
-    /// No number was configured: a document in parts then adds the budget of as many documents as
-    /// it takes calls.
+    /// Whether no number was configured: a document in parts then adds the budget of as many
+    /// documents as it has calls.
     pub parts_add: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Which model answers a document: one, or the best of a configured list.
+//! Chooses the model that answers a document: a single one, or the best of a configured list.
 //!
-//! A route has steps. The first step holds the first model and those marked equivalent to it: of
+//! A route has steps. The first step has the first model and those marked equivalent to it: of
 //! these, the model that can take the document soonest is asked. Each further model is a step of
-//! its own, taken after a number of refusals in a row, or when no model of the steps before can be
-//! asked. The caller must first show why its documents may go on to those models.
+//! its own, taken after a number of refusals in a row, or when no model of the earlier steps can be
+//! asked. The caller must first show why its documents may use those models.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,7 +21,7 @@ use crate::{
     guard::Guard,
 };
 
-/// How long a known queue length is used: one request a second, however many documents there are.
+/// Time for which a known queue length is used: one request a second, for any number of documents.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// All configured routes, by name.
@@ -39,18 +39,17 @@ pub struct Route {
     /// Refusals in a row, by the provider or the quota, after which a document goes on to the next
     /// step; of the provider's at most [`RETRIES_PER_DOCUMENT`].
     pub after_refusals: u32,
-    /// Prefix of stored comparisons: a document may go on to models that were compared for its
-    /// question.
+    /// Prefix of stored comparisons: a document may use models that were compared for its question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared: Option<String>,
-    /// A document may go on to models that were never compared with the first.
+    /// Whether a document may use models that were never compared with the first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unchecked: bool,
-    /// Whether a document goes on when a provider refuses its content.
+    /// Whether a document continues at the next model when a provider refuses its content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_content_refused: bool,
-    /// Among models that can take a document equally soon, choose by chance in proportion to the
-    /// room left; otherwise the first is asked.
+    /// Whether to choose, among models that can take a document equally soon, at random in
+    /// proportion to the room left; otherwise the first is asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_room: bool,
 }
@@ -111,8 +110,8 @@ impl Route {
         })
     }
 
-    /// The route split into levels for callers that go on when an answer is not good enough: first
-    /// the first model with its equivalents, then each other model alone.
+    /// The route split into levels for callers that escalate rejected answers: first the first
+    /// model with its equivalents, then each other model alone.
     pub fn levels(&self) -> Vec<Self> {
         let first = Self { models: self.step(0).into_iter().cloned().collect(), ..self.clone() };
         let others = self.models.iter().filter(|model| !first.models.contains(model));
@@ -182,7 +181,7 @@ impl Route {
         let chosen = loop {
             let models = self.step(step);
             if models.is_empty() {
-                // None can be asked: the failure of the first model of the document's step is
+                // No model can be asked: the failure of the first model of the document's step is
                 // reported.
                 break self.step(state.step).first().copied();
             }
@@ -193,7 +192,7 @@ impl Route {
                     .into_iter()
                     .find(|model| guard.has_key_elsewhere(attempt, model, now))
                 {
-                    // Another worker can ask it: do not go on to a lesser model.
+                    // Another worker can ask it, so a lesser model is not used.
                     Some(model) => break Some(model),
                     None => step += 1,
                 },
@@ -209,8 +208,8 @@ impl Route {
         chosen
     }
 
-    /// What a failed attempt means for the next: the same step, or the one after. A document that
-    /// is too large goes on if a model of the next step has more room.
+    /// Decides the next attempt after a failed one: the same step, or the next. A document that is
+    /// too large goes to the next step if a model there has more room.
     pub fn fall_back(
         &self,
         attempt: &Attempt,
@@ -263,18 +262,18 @@ pub struct Queues(Mutex<HashMap<(ModelId, Lane), (Instant, Queue)>>);
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Queue {
     wait: Duration,
-    /// How long its gate stays closed.
+    /// Time for which its gate stays closed.
     pause: Duration,
-    /// What is left of its tightest limit.
+    /// Room left in its tightest limit.
     room: f64,
 }
 
 impl Queues {
-    /// The model with the shortest queue; of several the first, or by chance in proportion to their
-    /// room. An unknown queue counts as empty.
+    /// The model with the shortest queue; of several the first, or a random one in proportion to
+    /// their room. An unknown queue counts as empty.
     ///
     /// The figures are up to a second old: if all documents of that second went to the model with
-    /// most room, the others would stand empty.
+    /// most room, the other models would be idle.
     async fn soonest<'a>(
         &self,
         quota: &Quota,
@@ -337,8 +336,8 @@ impl Queues {
     }
 }
 
-/// What is left of the tightest limit, in that limit's unit. Members of a pool have limits of the
-/// same kinds.
+/// Room left in the tightest limit, in that limit's unit. Members of a pool have limits of the same
+/// kinds.
 fn room(seen: &Snapshot) -> f64 {
     let limits = seen.dimensions.iter().filter(|(_, seen)| seen.limit > 0);
     let left = limits.map(|(_, seen)| {

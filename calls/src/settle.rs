@@ -6,11 +6,11 @@ use tidegate_providers::{Charged, Error, Kind, Observed};
 use tidegate_quota::{PerDimension, Permit, store::Meter};
 use tidegate_types::Usage;
 
-/// A refusal for a spent account may name no reset. Then one call tests the account after this
-/// long, unless an operator opens the gate sooner.
+/// Pause after a refusal for a spent account that names no reset. Then one call tests the account,
+/// unless an operator opens the gate sooner.
 pub const UNKNOWN_RESET: Duration = Duration::from_secs(900);
 
-/// The provider answered. Unknown use stays charged with what was reserved.
+/// Settles an answered call. If the use is unknown, all that was reserved stays charged.
 pub async fn answered(mut permit: Permit, usage: Option<&Usage>, observed: &Observed) {
     permit.observed(meter(observed));
     match usage {
@@ -19,9 +19,10 @@ pub async fn answered(mut permit: Permit, usage: Option<&Usage>, observed: &Obse
     }
 }
 
-/// The provider refused or failed. The call's charge and the effect on the fleet are settled in one
-/// step: a 429 closes the gate, for at least `least_pause` if it names no wait; an overload lowers
-/// the number of calls in flight; a spent account or day closes the gate until its reset.
+/// Settles a call that the provider refused or failed. The call's charge and the effect on the
+/// fleet are settled in one step: a 429 closes the gate, for at least `least_pause` if it names no
+/// wait; an overload lowers the number of calls in flight; a spent account or day closes the gate
+/// until its reset.
 pub async fn failed(mut permit: Permit, error: &Error, least_pause: Duration) {
     permit.observed(meter(&error.observed));
     match (error.kind, &error.charged) {

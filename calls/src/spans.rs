@@ -22,7 +22,7 @@ pub(crate) fn admission(request: &Request) -> Span {
     )
 }
 
-/// Records the wait's outcome. A refusal is no error: the document comes back.
+/// Records the wait's outcome. A refusal is not an error: the document comes back.
 pub(crate) fn record_admission<T>(span: &Span, admitted: Result<T, FailureType>) {
     let outcome = admitted.map_or_else(FailureType::as_str, |_| "admitted");
     span.record("tidegate.outcome", outcome);
@@ -38,7 +38,7 @@ pub fn call(operation: &'static str, request: &Request) -> Span {
         otel.status_code = Empty,
         gen_ai.operation.name = operation,
         gen_ai.provider.name = provider,
-        // Its name before version 1.37 of the conventions, which many tools still look for.
+        // The field's name before version 1.37 of the conventions, which many tools still read.
         gen_ai.system = provider,
         gen_ai.request.model = request.model.model(),
         gen_ai.request.max_tokens = request.max_output_tokens,

@@ -1,8 +1,8 @@
-//! How far an attempt has come, and what its end means for the next one.
+//! The progress of an attempt, and the effect of its end on the next one.
 
 use serde::{Deserialize, Serialize};
 
-/// How far an attempt has come.
+/// The progress of an attempt.
 ///
 /// ```text
 ///              ┌─────────── not reached ───────────┐
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 /// ```
 ///
 /// An attempt that is admitted and not sent yet is still `Unsent`: the guard's `Admitted` holds the
-/// reservation, and releases it when it is dropped. [`Course::resumed_by`] says what the next
-/// attempt makes of the last recorded stage.
+/// reservation, and releases it when it is dropped. [`Course::resumed_by`] interprets the last
+/// recorded stage for the next attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -29,17 +29,17 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// A call is about to leave.
+    /// Records that a call is about to leave.
     pub(crate) fn leave(&mut self) {
         *self = Self::Sent;
     }
 
-    /// No connection was made: the call has not left after all.
+    /// Undoes a send: no connection was made, so the call has not left.
     pub(crate) fn take_back_send(&mut self) {
         *self = Self::Unsent;
     }
 
-    /// The attempt ends in an orderly way.
+    /// Records that the attempt ends in an orderly way.
     pub(crate) fn end(&mut self) {
         *self = Self::Ended;
     }
@@ -51,7 +51,7 @@ impl Stage {
 pub struct Course {
     /// The number of the attempt that recorded this, counted from 1; 0 for none.
     pub by: u32,
-    /// How far it had come.
+    /// Its progress.
     pub stage: Stage,
     /// Attempts whose process died before they recorded a call that they may have made.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
@@ -62,12 +62,12 @@ pub struct Course {
 }
 
 impl Course {
-    /// The course with which attempt `number` begins. The attempt before it may have died and
-    /// recorded nothing.
+    /// Returns the course with which attempt `number` begins. The attempt before it may have died
+    /// and recorded nothing.
     ///
-    /// | the one before it told | it has | a call may be lost |
+    /// | last recorded stage | the attempt before | a call may be lost |
     /// |---|---|---|
-    /// | `Ended` | come to its end | no |
+    /// | `Ended` | came to its end | no |
     /// | `Sent` | died | no: its call is counted |
     /// | `Unsent` | died | yes: it may have left since |
     /// | nothing | died | yes |

@@ -1,5 +1,5 @@
-//! A worker's beat: reads its key files again, publishes its status for the other workers, and reads
-//! theirs.
+//! A worker's beat: reads its key files again, publishes its status for the other workers, and
+//! reads theirs.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -15,18 +15,18 @@ use crate::{
     worker_status::{WorkerFacts, WorkerStatus, load_differing, read, stored_configuration},
 };
 
-/// A worker reads the others' configurations once in this many beats: in a large fleet that is much
+/// Interval in beats between reads of the others' configurations: in a large fleet they are much
 /// data.
 const LISTENS_EVERY: u32 = 12;
 
-/// From this many workers on, a fleet counts as large.
+/// Number of workers from which a fleet counts as large.
 const FLEET: u64 = 50;
 
 /// How often a worker publishes its status.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Until `stop` resolves: every few seconds, and when a key is refused or accepted again, reads the
-/// key files and publishes the state of this worker's keys and its recent calls.
+/// Reads the key files and publishes the state of this worker's keys and its recent calls, until
+/// `stop` resolves: every few seconds, and when a key is refused or accepted again.
 pub async fn keep_status(
     (keys, providers, quota, health): (&Keys, &Providers, &Quota, &Health),
     (worker, queue): (&str, &str),
@@ -77,9 +77,9 @@ pub async fn keep_status(
     let _ = quota.publish_status(worker, "", false).await;
 }
 
-/// Whether a worker reads at this beat (the others' configurations, the others' refused keys if one
-/// of its own is refused). Each status grows the data, so the larger the fleet, the less often each
-/// worker reads: together they read about as often as fifty workers do.
+/// Whether a worker reads at this beat: the others' configurations, and the others' refused keys if
+/// one of its own is refused. Each status grows the data, so in a larger fleet each worker reads
+/// less often: together they read about as often as fifty workers do.
 fn listens(beat: u32, workers: u64) -> (bool, bool) {
     let parts = u32::try_from(workers / FLEET).unwrap_or(u32::MAX).saturating_add(1);
     (beat % LISTENS_EVERY.saturating_mul(parts) == 1, beat.is_multiple_of(parts))

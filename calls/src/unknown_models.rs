@@ -1,9 +1,9 @@
-//! Models that their provider does not know, or that do not take what a batch asks of them.
+//! Models that their provider does not know, or that do not support what a batch asks.
 //!
 //! All documents of a batch name the same model and have the same form, so that after a few
-//! refusals the others need not be sent. A name may become known in a moment (a deployment, a
-//! gateway that restarts), so it is in doubt first. A form does not change: after three refusals
-//! with the same message before any answer, it is refused for all documents.
+//! refusals the others need not be sent. A name may become known soon (a deployment, a gateway that
+//! restarts), so it is in doubt first. A form does not change: after three refusals with the same
+//! message before any answer, it is refused for all documents.
 //!
 //! This is remembered for each run of a batch: a corrected batch that runs again does not fail on
 //! the refusals of an earlier run.
@@ -21,10 +21,11 @@ use crate::{
     probe::Probe,
 };
 
-/// With this many, all are forgotten at once. Each costs a few calls more then.
+/// Maximum number of remembered runs; beyond it, all are forgotten at once, and each costs a few
+/// more calls.
 const MAX_REMEMBERED: usize = 1_000;
 
-/// The runs of batches that do not ask a model any more, and models whose name is in doubt.
+/// The runs of batches that no longer ask a model, and models whose name is in doubt.
 #[derive(Debug)]
 pub struct UnknownModels {
     doubts: Arc<Doubts>,
@@ -77,7 +78,7 @@ impl UnknownModels {
     /// run passes.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub(crate) fn enter(&self, model: &ModelId, run: &str, now: Instant) -> Result<Probe, Failure> {
         self.check_run(model, run, now)?;
         self.doubts.enter((model, Some(run)), now)
@@ -93,7 +94,7 @@ impl UnknownModels {
         }
     }
 
-    /// A call was refused for the model's name or for what it asks. Returns the failure of its
+    /// Records a call that was refused for the model's name or form. Returns the failure of its
     /// document, which has had `faults` failed calls.
     pub(crate) fn refused(
         &self,
@@ -147,7 +148,7 @@ impl UnknownModels {
         }
     }
 
-    /// The model has answered.
+    /// Records that the model has answered.
     pub(crate) fn answered(&self, model: &ModelId, now: Instant) {
         self.doubts.answered(model, now);
         self.state.lock().refused.retain(|(of, _), _| of != model);

@@ -12,20 +12,20 @@ use crate::{
     spans,
 };
 
-/// This many bytes of an answer in one piece are read before any is passed on: such an answer is of
-/// no use before its end, and one that is no answer despite its status becomes a failure of the
-/// provider. Only vectors of many texts are longer.
+/// Bytes of an answer in one piece that are read before any is passed on: such an answer is useless
+/// before its end, and one that is no answer despite its status becomes a failure of the provider.
+/// Only vectors of many texts are longer.
 const LOOKED_AT: usize = 1 << 20;
 
-/// A successful reply. One in one piece is settled already, unless it is very long; any other is
-/// settled when its body has been read or dropped.
+/// A successful reply. A reply in one piece is settled already, unless it is very long; any other
+/// is settled when its body has been read or dropped.
 #[derive(Debug)]
 pub struct Answer {
     /// Its HTTP status.
     pub status: u16,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Its bytes, as they come.
+    /// Its bytes, as they arrive.
     pub body: MeteredBody<reqwest::Body>,
 }
 

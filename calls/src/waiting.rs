@@ -1,4 +1,4 @@
-//! The waiting room: how many slots may hold attempts that only wait for quota.
+//! The waiting room: bounds the slots of attempts that only wait for quota.
 //!
 //! An attempt that waits in place starts the moment its turn comes. One that goes back to Temporal
 //! keeps its turn by its ticket, and holds no slot. So only some attempts wait here, and the other
@@ -15,7 +15,7 @@
 //! | below it, `wait_behind` | a new call behind others of this process | half a second, for their script call |
 //! | below it, `Waiters` | all that wait in place | less, if a script call of their group or a settlement makes room |
 //! | `Watch` | one attempt of each lane and model | at most 5 minutes |
-//! | [`Patience::Whole`](crate::attempt::Patience) | an attempt that nothing sends again | until its deadline |
+//! | [`Patience::Whole`](crate::attempt::Patience) | an attempt without a retry | until its deadline |
 //! | `src/serve/in_turn.rs` | a client of the HTTP door | at most `max-wait`; then the client comes back with its ticket |
 
 use std::{
@@ -29,11 +29,11 @@ use parking_lot::Mutex;
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId};
 
-/// The attempt that keeps watch asks again when an operator has changed something, and at the
-/// latest after this long.
+/// Interval after which the attempt that keeps watch asks again, unless a change by an operator
+/// wakes it earlier.
 const ASKS_AGAIN: Duration = Duration::from_mins(1);
 
-/// How long an attempt keeps watch, however far off its turn is.
+/// Maximum time for which an attempt keeps watch, even for a turn further off.
 pub(super) const WATCH: Duration = Duration::from_mins(5);
 
 type Slots = dyn Fn(&Lane) -> usize + Send + Sync;
@@ -59,8 +59,8 @@ impl WaitingRoom {
         Self { slots: Some(Box::new(slots)), ..Self::default() }
     }
 
-    /// The request with the time that it may wait in place, and its slot, which is dropped when the
-    /// wait ends. If the room is full, the request may not wait.
+    /// Returns the request with the time that it may wait in place, and its slot, which is dropped
+    /// when the wait ends. If the room is full, the request may not wait.
     pub fn enter(self: &Arc<Self>, request: &Request) -> (Request, Option<WaitSlot>) {
         let key = (request.lane.clone(), request.model.clone());
         let slots = self.slots.as_ref().map_or(usize::MAX, |slots| slots(&request.lane));
@@ -80,10 +80,9 @@ impl WaitingRoom {
 }
 
 impl WaitSlot {
-    /// Starts to keep watch, unless another attempt of this lane and model does. Nothing wakes
-    /// documents that sleep in Temporal, so one attempt waits here however far off its turn is, and
-    /// is ready when room comes early. A room without bounds belongs to no worker and keeps no
-    /// watch.
+    /// Starts to keep watch, unless another attempt of this lane and model does. Documents that
+    /// sleep in Temporal cannot be woken, so one attempt waits here for any turn, and is ready if
+    /// room comes early. A room without bounds belongs to no worker and keeps no watch.
     pub(super) fn watch(&self) -> Option<Watch<'_>> {
         self.room.slots.as_ref()?;
         let is_new = self.room.watched.lock().insert(self.key.clone());
@@ -99,7 +98,7 @@ pub(super) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Waits for `wait`, or until there is news. Returns whether to ask again: not once it has
+    /// Waits for `wait`, or until there is news. Returns whether to ask again: not after it has
     /// watched for [`WATCH`].
     pub(super) async fn rest(&self, wait: Duration, news: impl Future<Output = ()>) -> bool {
         let goes_on = self.since.elapsed() < WATCH;

@@ -1,10 +1,10 @@
-//! Warms a prompt cache: the first document of a batch goes alone, and the others read the cache
+//! Warms a prompt cache: the first document of a batch is sent alone, and the others read the cache
 //! that it wrote.
 //!
 //! A provider's cache can be read once the call that wrote it has ended. Calls that leave together
 //! would all write, and writing costs more than not caching. So in each worker the first call with
-//! given instructions goes first, and the others wait for its end. Once that is longer ago than a
-//! cache is kept, the next call goes first again.
+//! given instructions is sent alone, and the others wait for its end. Once that end is longer ago
+//! than a cache is kept, the next call is sent alone again.
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,7 @@ const MIN_PREFIX_BYTES: usize = 3_072;
 /// Providers keep a cache for five minutes after its last use.
 const KEPT: Duration = Duration::from_secs(300);
 
-/// Longest wait for the first call, as long as for quota: a slot is worth more than a cached
+/// Longest wait for the first call, equal to that for quota: a slot is worth more than a cached
 /// prefix.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
@@ -38,7 +38,7 @@ pub struct Warmth(Mutex<HashMap<Key, Prefix>>);
 
 #[derive(Debug)]
 struct Prefix {
-    /// Closed when the first call has ended, with or without success.
+    /// Closed when the first call has ended, successfully or not.
     first: watch::Receiver<()>,
     used: Instant,
 }
@@ -95,14 +95,14 @@ pub struct First {
 }
 
 impl First {
-    /// The call was answered: the cache can be read.
+    /// Records that the call was answered: the cache can be read.
     pub fn succeeded(mut self) {
         self.warm = true;
     }
 }
 
 impl Drop for First {
-    /// A failed first call warmed nothing: the next one goes first.
+    /// Forgets the prefix if the first call failed, so that the next one is sent first.
     fn drop(&mut self) {
         if !self.warm {
             self.warmth.0.lock().remove(&self.key);

@@ -9,7 +9,8 @@ use tidegate_types::ModelId;
 
 use crate::recent::RecentCalls;
 
-/// Where configurations differ: workers named for each configuration, and configurations read.
+/// Limits where configurations differ: workers named for each configuration, and configurations
+/// read.
 const NAMED: usize = 3;
 const KINDS: usize = 20;
 
@@ -28,7 +29,7 @@ pub(crate) fn stored_configuration(quota: &Quota) -> (String, String) {
     (digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect(), text)
 }
 
-/// A worker's status for the other workers. It holds no key and nothing of one.
+/// A worker's status for the other workers. It contains nothing of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerStatus {
@@ -42,8 +43,8 @@ pub struct WorkerStatus {
     /// status it would be much data for a large fleet.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub configured: String,
-    /// The configuration itself, read for a few workers of each kind where workers differ. A worker
-    /// of an earlier version sends it itself.
+    /// The configuration itself, read for a few workers of each kind if workers differ. A worker of
+    /// an earlier version sends it in its status.
     #[serde(skip_serializing_if = "Configuration::is_empty")]
     pub configuration: Configuration,
     /// Outcomes of its recent calls, by model.
@@ -62,7 +63,7 @@ pub struct WorkerFacts {
     pub version: String,
     /// When it began to work, in seconds since 1970.
     pub started: u64,
-    /// The most documents at once.
+    /// The maximum number of documents at once.
     pub slots: u64,
     /// Fingerprint of its configured limits; all workers of one fleet have the same.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -109,7 +110,7 @@ pub async fn worker_statuses(
     Ok(statuses)
 }
 
-/// If workers are configured differently, reads the configurations of a few of each kind.
+/// Reads the configurations of a few workers of each kind, if workers are configured differently.
 pub(crate) async fn load_differing(
     quota: &Quota,
     statuses: &mut [(String, WorkerStatus)],
@@ -135,7 +136,7 @@ pub(crate) async fn load_differing(
     Ok(())
 }
 
-/// Parses statuses. Those of another version that cannot be read are left out.
+/// Parses statuses. Omits those of another version that cannot be parsed.
 pub(crate) fn read(texts: Vec<(String, String)>) -> Vec<(String, WorkerStatus)> {
     let status = |(worker, words): (String, String)| {
         Some((worker, serde_json::from_str::<WorkerStatus>(&words).ok()?))
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(found.len(), 50, "one key of each model");
         let difference = found.first().unwrap().to_string();
         assert!(difference.contains("1000") && difference.contains("2000 at x"), "{difference}");
-        // A worker of an earlier version sends all of it itself.
+        // A worker of an earlier version sends all of it in its status.
         let earlier =
             WorkerStatus { configuration: configuration(&one), ..WorkerStatus::default() };
         let earlier = serde_json::to_string(&earlier).unwrap();

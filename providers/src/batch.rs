@@ -1,7 +1,7 @@
 //! Batch APIs: many requests at once, answered within a day, at a lower price and apart from the
 //! limits per minute.
 //!
-//! As with single calls, nothing is sent twice: each function sends the stated requests once. Only
+//! As with single calls, no request is repeated: each function sends the stated requests once. Only
 //! [`BatchApi::find`] reads as many pages of a list as it needs.
 
 use std::fmt;
@@ -22,15 +22,15 @@ pub const PRICE: f64 = 0.5;
 
 /// A vendor's batch API.
 pub trait BatchApi: Send + Sync + fmt::Debug {
-    /// One request as a line of a batch. `custom_id` names it there: 1 to 64 of `a-z`, `A-Z`,
-    /// `0-9`, `_` and `-`.
+    /// Writes one request as a line of a batch. `custom_id` names it there: 1 to 64 of `a-z`,
+    /// `A-Z`, `0-9`, `_` and `-`.
     ///
     /// # Errors
     /// The request cannot be sent.
     fn line(&self, custom_id: &str, request: &Request<'_>) -> Result<Vec<u8>, Error>;
 
-    /// A line with a body in the vendor's own form, unchanged but for the model's name. The
-    /// provider must [take](crate::Provider::takes) the operation.
+    /// Writes a line with a body in the vendor's own form, unchanged except for the model's name.
+    /// The provider must [take](crate::Provider::takes) the operation.
     ///
     /// # Errors
     /// The body cannot be written.
@@ -53,9 +53,9 @@ pub trait BatchApi: Send + Sync + fmt::Debug {
         lines: &'a [Vec<u8>],
     ) -> BoxFuture<'a, Result<String, Error>>;
 
-    /// Batches that may have been submitted under this name, with this number of requests, at this
-    /// time or later: for a worker that died before it stored the id. At most one if the vendor
-    /// stores notes; otherwise size and time must match, and clocks may differ by a minute.
+    /// Finds batches that may have been submitted under this name, with this number of requests, at
+    /// this time or later: for a worker that died before it stored the id. Finds at most one if the
+    /// vendor stores notes; otherwise size and time must match, and clocks may differ by a minute.
     fn find<'a>(
         &'a self,
         name: &'a str,

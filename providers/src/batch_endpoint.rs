@@ -33,7 +33,7 @@ pub(crate) struct BatchEndpoint {
 }
 
 impl BatchEndpoint {
-    /// `headers` are sent with each request, beside the key.
+    /// Creates the endpoint. `headers` are sent with each request, in addition to the key.
     pub(crate) fn new(
         setup: &Setup<'_>,
         path: &[&str],
@@ -109,7 +109,7 @@ impl BatchEndpoint {
         Answers { endpoint: self, files: files.into(), open: None, read }
     }
 
-    /// Checks that the reply is a success, whatever its body.
+    /// Checks that the reply is a success, with any body.
     pub(crate) fn accepted(&self, reply: &Reply) -> Result<(), Error> {
         if reply.is_success() { Ok(()) } else { Err(self.refused(reply)) }
     }
@@ -122,8 +122,8 @@ impl BatchEndpoint {
         reply.json().map_err(|why| self.context().unreadable(reply, why))
     }
 
-    /// Leaves out the vendor's message: it may quote any document of the batch, and the documents
-    /// are not at hand to find that.
+    /// The error of a refused request. It omits the vendor's message, which may quote any document
+    /// of the batch, and the documents are not available here to find quotations.
     fn refused(&self, reply: &Reply) -> Error {
         let context = self.context();
         let envelope = Envelope::read(&reply.body);
@@ -178,8 +178,8 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// The answers of a batch, one at a time, because all of them may exceed the memory. They are read
-/// line by line from the batch's result files.
+/// The answers of a batch, one at a time, because together they may exceed the memory. They are
+/// read line by line from the batch's result files.
 pub struct Answers<'a> {
     endpoint: &'a BatchEndpoint,
     files: VecDeque<Vec<String>>,
@@ -234,7 +234,7 @@ impl Answers<'_> {
 
     fn answer(&self, line: &Value) -> Option<Answer> {
         let (custom_id, reply) = (self.read)(line)?;
-        // The request is not at hand.
+        // The request is not available here.
         let replies = Arc::clone(&self.endpoint.replies);
         Some(Answer { custom_id, reply, sender: Sender { replies, request: Bytes::new() } })
     }

@@ -16,11 +16,11 @@ use crate::{
     verbatim::{Fields, Operation},
 };
 
-/// How far two clocks may differ.
+/// Assumed maximum difference between two clocks.
 const SKEW: TimeDelta = TimeDelta::minutes(1);
 
-/// Most pages of a list that are read, with a hundred batches each: no account makes more while a
-/// worker restarts.
+/// Maximum number of pages of a list that are read, with a hundred batches each: no account makes
+/// more while a worker restarts.
 const MAX_PAGES: usize = 100;
 
 /// The specifics of a vendor's batch API. A batch is represented by the vendor's JSON. Default
@@ -83,15 +83,15 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
         text(batch, "/id").map(str::to_owned)
     }
 
-    /// When it was created.
+    /// The time at which it was created.
     fn created(batch: &Value) -> Option<DateTime<Utc>>;
 
     /// Whether it may have been submitted under this name, with this number of requests, since that
     /// time.
     fn matches(batch: &Value, name: &str, requests: usize, since: DateTime<Utc>) -> bool;
 
-    /// Where the next page begins; `None` after the last page that can hold a batch created since
-    /// that time. Most lists begin with the newest batch, and continue after an id.
+    /// The start of the next page; `None` after the last page that can contain a batch created
+    /// since that time. Most lists begin with the newest batch, and continue after an id.
     fn next_page(list: &Value, since: DateTime<Utc>) -> Option<String> {
         let last = list.get(Self::PAGE)?.as_array()?.last()?;
         let more = list.get("has_more").and_then(Value::as_bool).unwrap_or(false);
@@ -154,7 +154,7 @@ impl<V: BatchVendor> BatchApi for Batches<V> {
             let answered = self.0.create(name, operation, lines, file.clone()).await;
             if let Some(file) = file.filter(|_| certainly_refused(&answered)) {
                 // Documents should not stay in the vendor's store needlessly; a failure to delete
-                // them changes nothing here.
+                // them is ignored.
                 let _ = self.0.remove(&file).await;
             }
             let (reply, batches) = (answered?, self.0.batches());

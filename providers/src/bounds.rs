@@ -20,7 +20,7 @@ pub struct Bounds {
 /// Prefixes of models' names, with their caps in tokens. The longest match counts.
 pub(crate) type Caps = &'static [(&'static str, u32)];
 
-/// Most input tokens by prefix of the name: the largest of any model with that prefix.
+/// Maximum input tokens by prefix of the name: the largest of any model with that prefix.
 pub(crate) const CONTEXTS: &[(&str, u64)] = &[
     ("claude", 1_000_000),
     ("claude-3", 200_000),

@@ -21,32 +21,32 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct Request<'a> {
     /// The model's name as the provider knows it, without the `provider:` part.
     pub model: &'a str,
-    /// What to do with the document; sent as the system prompt.
+    /// The instructions for the document; sent as the system prompt.
     pub instructions: &'a str,
     /// Turns before the document's own: the first is the user's, the last the model's.
     pub turns: &'a [Turn],
-    /// Text beside the document in its own turn.
+    /// Text around the document in its own turn.
     pub said: Said<'a>,
     /// The document; sent as the user's message.
     pub document: Document<'a>,
-    /// Most output tokens, reasoning included.
+    /// Maximum output tokens, reasoning included.
     pub max_output_tokens: u32,
     /// JSON Schema that the provider is asked to follow. The caller must check the answer.
     pub schema: Option<&'a Value>,
-    /// Many calls begin with the same instructions: ask for caching, if the provider needs to be
-    /// asked. A prefix shorter than 1,024 to 4,096 tokens (by model) is not cached, which is no
-    /// error.
+    /// Whether many calls begin with the same instructions: then asks for caching, if the provider
+    /// needs to be asked. A prefix shorter than 1,024 to 4,096 tokens (by model) is not cached,
+    /// which is no error.
     pub cache_instructions: bool,
     /// Further fields of the vendor's request.
     pub parameters: Parameters<'a>,
 }
 
-/// What a call is about.
+/// The document of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Document<'a> {
     /// Text.
     Text(&'a str),
-    /// A PDF as it is, for models that read its pages themselves.
+    /// A PDF without conversion, for models that read its pages themselves.
     Pdf(&'a [u8]),
     /// Pictures, and the text that belongs to them, if any.
     Pictures(&'a str, &'a [Picture]),
@@ -84,7 +84,7 @@ impl fmt::Debug for Document<'_> {
     }
 }
 
-/// Sizes instead of texts: prompts and documents belong in no log.
+/// Shows sizes instead of texts: prompts and documents must not be logged.
 impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
@@ -100,14 +100,14 @@ impl fmt::Debug for Request<'_> {
     }
 }
 
-/// What a call brought.
+/// The outcome of a call.
 #[derive(Clone, PartialEq)]
 pub struct Completion {
-    /// The answer's text, whole unless [`Self::stop_reason`] says otherwise; may be empty.
+    /// The answer's text, whole unless [`Self::stop_reason`] differs; may be empty.
     pub answer: String,
-    /// Why the model stopped.
+    /// The reason why the model stopped.
     pub stop_reason: StopReason,
-    /// Tokens used; `None` when the provider did not say, which is not the same as nothing.
+    /// Tokens used; `None` if the provider did not report them, which differs from zero.
     pub usage: Option<Usage>,
     /// Limits and remaining quota, as the response's headers state them.
     pub observed: Observed,
@@ -137,13 +137,13 @@ pub enum Finish {
     Unknown,
 }
 
-/// Why the model stopped. A refusal is no stop reason but an [`Error`](crate::Error) of kind
-/// [`ContentRefused`](crate::Kind::ContentRefused); tool calls and failures are errors too.
+/// The reason why the model stopped. A refusal is no stop reason but an [`Error`](crate::Error) of
+/// kind [`ContentRefused`](crate::Kind::ContentRefused); tool calls and failures are errors too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
     /// The answer is complete.
     EndTurn,
-    /// The answer was cut at `max_output_tokens`. The call succeeded; only a larger bound brings
+    /// The answer was cut at `max_output_tokens`. The call succeeded; only a larger bound gives
     /// more.
     MaxTokens,
     /// A stop sequence was reached.

@@ -71,7 +71,8 @@ impl Classifier {
 
 /// Whether an invalid request is refused for its model, so that every other call of the model would
 /// be refused too. All documents share a call's address, so that a 404 concerns the model or
-/// `base-url`. Some vendors send a 400 with these messages, beside those of [`rules`](crate::rules):
+/// `base-url`. Some vendors send a 400 with these messages, in addition to those of
+/// [`rules`](crate::rules):
 ///
 /// * `The provided model identifier is invalid` (Bedrock, `ValidationException`)
 /// * `Invalid model: x` (Mistral)
@@ -84,7 +85,7 @@ pub(crate) fn is_about_the_model(status: u16, envelope: &Envelope) -> bool {
     is_named || status == 404 || (status == 400 && says_that_the_model_is_unknown(envelope))
 }
 
-/// Messages of a 404 that concern one request alone and not the model: an object is missing in the
+/// Messages of a 404 that concern only one request, not the model: an object is missing in the
 /// vendor's account (OpenAI: `Vector store with id 'x' not found.`, `No such File object`;
 /// Anthropic: `File not found`), or no provider of the model takes the content of this document
 /// (`OpenRouter`).

@@ -1,4 +1,4 @@
-//! The HTTP client of all vendors but Bedrock: writes a body, sends it once, reads the reply.
+//! The HTTP client of all vendors except Bedrock: writes a body, sends it once, reads the reply.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// `headers` are sent with each call, beside the key.
+    /// Creates the client. `headers` are sent with each call, in addition to the key.
     pub(crate) fn new(
         setup: &Setup<'_>,
         replies: Arc<ReplyReader>,

@@ -1,4 +1,4 @@
-//! How a provider is asked, as known without a call or a key.
+//! Properties of a provider's API that are known without a call or a key.
 
 use serde_json::{Map, Value};
 use tidegate_types::Effort;
@@ -52,7 +52,7 @@ impl Dialect {
     /// vendor's table. `room` is the bound of the answer, if known.
     ///
     /// # Errors
-    /// What is wrong with a parameter, and what to change.
+    /// The fault of a parameter, and the remedy.
     pub fn check(
         self,
         model: &str,
@@ -67,13 +67,13 @@ impl Dialect {
         (self.vendor.0.schemas)(model)
     }
 
-    /// How a schema is sent to this model.
+    /// The form in which a schema is sent to this model.
     pub fn schema(self, model: &str, schema: &Value) -> Form {
         self.keeps(model).form(schema)
     }
 
-    /// Removes from an answer what only the vendor's form of the schema added. An answer that does
-    /// not fit stays as it is; the caller judges it.
+    /// Removes from an answer the parts that only the vendor's form of the schema added. An answer
+    /// that does not fit stays unchanged; the caller judges it.
     pub fn restored(self, model: &str, schema: &Value, answer: String) -> String {
         self.keeps(model).restored(schema, answer)
     }
@@ -104,8 +104,8 @@ impl Dialect {
         }
     }
 
-    /// How much of a text a model embeds; `None` if the vendor has no embeddings, or they are
-    /// unknown.
+    /// The limits of a text that a model embeds; `None` if the vendor has no embeddings, or they
+    /// are unknown.
     pub fn embeds(self, model: &str) -> Option<Input> {
         let Embeds { inputs, cuts, together: (texts, together), .. } = self.vendor.0.embeddings?;
         let tokens = bounds::cap(inputs, model);
@@ -122,7 +122,7 @@ impl Dialect {
     /// Like [`Self::check`], for a call that embeds.
     ///
     /// # Errors
-    /// What is wrong with a parameter, and what to change.
+    /// The fault of a parameter, and the remedy.
     pub fn check_embedding(
         self,
         model: &str,

@@ -67,11 +67,11 @@ pub(crate) struct Embeds {
     /// answer.
     pub(crate) read: fn(&Value) -> Option<Read>,
     pub(crate) table: &'static Table,
-    /// Most tokens of a text, by prefix of the model's name.
+    /// Maximum tokens of a text, by prefix of the model's name.
     pub(crate) inputs: Caps,
-    /// A longer text is cut silently, and not refused.
+    /// Whether a longer text is truncated silently instead of refused.
     pub(crate) cuts: bool,
-    /// Most texts of a call, and most tokens of all of them; `None` if unknown.
+    /// Maximum number of texts in a call, and of tokens of all of them; `None` if unknown.
     pub(crate) together: (Option<usize>, Option<u64>),
 }
 
@@ -81,16 +81,16 @@ impl fmt::Debug for Embeds {
     }
 }
 
-/// How much of a text a model embeds.
+/// The limits of a text that a model embeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Input {
-    /// Most tokens, if known.
+    /// Maximum tokens, if known.
     pub tokens: Option<u32>,
-    /// A longer text is cut silently, and not refused.
+    /// Whether a longer text is truncated silently instead of refused.
     pub cuts: bool,
-    /// Most texts of a call, if known.
+    /// Maximum number of texts in a call, if known.
     pub texts: Option<usize>,
-    /// Most tokens of all texts of a call, if known.
+    /// Maximum tokens of all texts in a call, if known.
     pub together: Option<u64>,
 }
 

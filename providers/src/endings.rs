@@ -15,7 +15,7 @@ pub(crate) enum Ending {
     Refused,
     /// The model asked for a tool, although our requests offer none.
     ToolUse,
-    /// There is no answer for another reason; the kind says what a retry would bring.
+    /// There is no answer for another reason; the kind is the effect of a retry.
     Failed(Kind),
 }
 
@@ -95,7 +95,7 @@ pub(crate) const GEMINI: &[Row] = &[
     ("MISSING_THOUGHT_SIGNATURE", Ending::Failed(Kind::Transient), GEMINI_API),
     ("IMAGE_OTHER", Ending::Failed(Kind::Transient), GEMINI_API),
     ("NO_IMAGE", Ending::Failed(Kind::Transient), GEMINI_API),
-    // The SDK names it without an explanation: by its name, more is to come.
+    // The SDK lists it without an explanation; its name means that more follows.
     ("CONTINUATION", Ending::Cut, GEMINI_SDK),
     ("FINISH_REASON_UNSPECIFIED", Ending::Failed(Kind::Transient), GEMINI_API),
 ];
@@ -128,7 +128,7 @@ pub(crate) const OPENAI_RESPONSES: &[Row] = &[
     ("cancelled", Ending::Failed(Kind::Transient), RESPONSE),
     ("in_progress", Ending::Failed(Kind::Transient), RESPONSE),
     ("queued", Ending::Failed(Kind::Transient), RESPONSE),
-    // Without a reason: the answer is not whole, and it is unknown what would complete it.
+    // Without a reason: the answer is incomplete, and the remedy is unknown.
     ("incomplete", Ending::Failed(Kind::Transient), RESPONSE),
 ];
 

@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-/// Checks a base URL of any vendor; says what is wrong with it.
+/// Checks a base URL of any vendor; the error states the fault.
 pub(crate) fn check(base: &Url) -> Result<(), &'static str> {
     if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
         return Err("must begin with https:// or http:// and name a host");

@@ -49,7 +49,7 @@ impl Envelope {
             Err(_) => {
                 let text = String::from_utf8_lossy(body);
                 let text = text.trim();
-                // A gateway's HTML page says less than its status.
+                // A gateway's HTML page tells less than its status.
                 if !text.is_empty() && !text.starts_with('<') {
                     envelope.text(text, 0);
                 }
@@ -121,7 +121,7 @@ impl Envelope {
                 self.original_status =
                     self.original_status.or_else(|| u16::try_from(original?).ok());
                 self.limit_is_zero |= text("quotaValue") == Some("0");
-                // Anthropic's outermost type says only that this is an error.
+                // Anthropic's outermost type means only that this is an error.
                 if let Some(class) =
                     fields.get("type").and_then(Value::as_str).filter(|class| *class != "error")
                 {

@@ -10,16 +10,16 @@ use crate::observed::Observed;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// The kind, which says what a retry would bring.
+    /// The kind, which determines the effect of a retry.
     pub kind: Kind,
-    /// The period of the limit that was hit, if the reply tells it.
+    /// The period of the limit that was hit, if the reply states it.
     pub span: Option<Span>,
-    /// One line for people, at most 500 characters; holds neither credentials nor the document.
+    /// One line for people, at most 500 characters; contains neither credentials nor the document.
     pub message: String,
-    /// How long the provider asks callers to wait. Never zero. With [`Kind::QuotaExhausted`] it
-    /// says when access returns, for people and not for a timer.
+    /// The wait that the provider asks callers for. Never zero. With [`Kind::QuotaExhausted`] it is
+    /// the time until access returns, for people and not for a timer.
     pub retry_after: Option<Duration>,
-    /// What the failed call costs.
+    /// The cost of the failed call.
     pub charged: Charged,
     /// The HTTP status, if there was a response.
     pub status: Option<u16>,
@@ -48,8 +48,8 @@ impl Error {
     }
 }
 
-/// The kind of a failure, and what a retry would bring. The clients never retry: Temporal does,
-/// after quota has been reserved again.
+/// The kind of a failure, and the effect of a retry. The clients never retry: Temporal does, after
+/// quota has been reserved again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A limit that refills was hit. The same call succeeds after a wait of at least `retry_after`;
@@ -73,11 +73,11 @@ pub enum Kind {
     /// The provider cannot take the request as it is. No retry.
     InvalidRequest,
     /// The provider does not know the model, or has nothing at this address: every call of this
-    /// model fails, whatever its document. No retry; another model may be asked.
+    /// model fails, for any document. No retry; another model may be asked.
     UnknownModel,
-    /// The model does not take what every document of a batch asks of it: a parameter, a schema,
-    /// this endpoint, on-demand use. Every call of this model fails. No retry; another model may be
-    /// asked.
+    /// The model does not support a feature that every document of a batch uses: a parameter, a
+    /// schema, this endpoint, on-demand use. Every call of this model fails. No retry; another
+    /// model may be asked.
     Unsupported,
     /// `max_output_tokens` is more than the model allows. The document is not too large: the same call
     /// with a smaller bound succeeds.
@@ -166,9 +166,9 @@ pub enum Span {
     Day,
     /// A month.
     Month,
-    /// Money: until someone pays.
+    /// Money: until the account is paid.
     Credit,
-    /// A limit on this key alone: until someone raises it.
+    /// A limit on this key alone: until it is raised.
     Key,
 }
 

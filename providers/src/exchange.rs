@@ -1,6 +1,6 @@
-//! One HTTP exchange: exactly one request is sent, whatever happens.
+//! One HTTP exchange: exactly one request is sent in every case.
 //!
-//! Three things below this file would send a second request, and each is switched off:
+//! Three layers below this file would send a second request, and each is switched off:
 //!
 //! * reqwest replays HTTP/2 requests that a server refused: `retry::never`, and HTTP/1.1 only.
 //! * reqwest follows redirects: `redirect::Policy::none`.
@@ -33,12 +33,12 @@ const MAX_ANSWER_BYTES: usize = 32 << 20;
 /// Longest error body that is read.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
-/// A host that takes no connection in this time counts as away. The vendors' SDKs use 5 s.
+/// Time-out of a connection: a host that takes longer counts as away. The vendors' SDKs use 5 s.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const USER_AGENT: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
 
-/// An endpoint, with all that its calls share.
+/// An endpoint, with the state that its calls share.
 pub(crate) struct Exchange {
     http: reqwest::Client,
     endpoint: Url,
@@ -52,11 +52,11 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    /// Why `body` is incomplete, if it is.
+    /// The reason why `body` is incomplete, if it is.
     pub(crate) cut: Option<Cut>,
 }
 
-/// Why a body is incomplete.
+/// The reason why a body is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Longer than the limit.
@@ -101,7 +101,7 @@ impl Reply {
         (200..300).contains(&self.status)
     }
 
-    /// The whole body as JSON, or why there is none.
+    /// The whole body as JSON, or the reason why there is none.
     pub(crate) fn json(&self) -> Result<Value, &'static str> {
         if self.cut.is_some() {
             return Err("it is not whole");
@@ -111,7 +111,7 @@ impl Reply {
 }
 
 impl Exchange {
-    /// `headers` are sent with each request, beside the key.
+    /// Creates the exchange. `headers` are sent with each request, in addition to the key.
     pub(crate) fn new(
         setup: &Setup<'_>,
         path: &[&str],
@@ -319,8 +319,8 @@ impl Lines {
         Self { response, read: Vec::new(), searched: 0 }
     }
 
-    /// The next line that is not empty; `None` after the last; an error says why the rest cannot be
-    /// read.
+    /// The next line that is not empty; `None` after the last; the error is the reason why the rest
+    /// cannot be read.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
         loop {
             let unsearched = self.read.get(self.searched..).unwrap_or_default();
@@ -348,7 +348,7 @@ impl Lines {
     }
 }
 
-/// Why no reply came.
+/// The reason why no reply came.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{reason}")]
 pub(crate) struct Fault {
@@ -358,7 +358,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Nothing was sent before a connection was made; after that it is unknown.
+    /// Converts an error. Nothing was sent before a connection was made; after that it is unknown.
     pub(crate) fn from_error(error: &reqwest::Error) -> Self {
         if let Some(reason) = unreachable(error) {
             return Self { kind: Kind::Unreachable, charged: Charged::No, reason };
@@ -377,8 +377,9 @@ impl Fault {
     }
 }
 
-/// Why no connection can be made as configured, and what to check; `None` for passing faults. The
-/// libraries report TLS and DNS faults by their text alone (hyper-util 0.1, rustls 0.23).
+/// The reason why no connection can be made as configured, and the remedy; `None` for passing
+/// faults. The libraries report TLS and DNS faults only by their text (hyper-util 0.1, rustls
+/// 0.23).
 fn unreachable(error: &reqwest::Error) -> Option<String> {
     if !error.is_connect() || error.is_timeout() {
         return None;

@@ -1,7 +1,7 @@
-//! How an answer ended, by the vendor's [word](crate::endings) for it.
+//! The end of an answer, by the vendor's [word](crate::endings) for it.
 //!
 //! Gateways pass on the words of other vendors, so a word is looked up in all tables. An unknown
-//! word is kept ([`StopReason::Other`]): it says nothing about the answer.
+//! word is kept ([`StopReason::Other`]): its meaning is unknown.
 
 use crate::{
     call::StopReason,
@@ -24,7 +24,7 @@ fn shared(word: &str) -> Option<Ending> {
         .find_map(|(known, ending, _)| is(known).then_some(*ending))
 }
 
-/// Why the model stopped, if there is an answer.
+/// Returns the reason why the model stopped, if there is an answer.
 ///
 /// # Errors
 /// There is no answer: refused, a tool call, or failed.

@@ -23,7 +23,7 @@ fn whole(number: f64) -> Option<u64> {
     is_count.then_some(number as u64)
 }
 
-/// Parses a body as JSON, tolerating faults that some servers make beside a good answer: half a
+/// Parses a body as JSON, tolerating faults that some servers make in a good answer: half a
 /// surrogate becomes U+FFFD, `NaN` and `Infinity` become null, and invalid UTF-8 becomes U+FFFD.
 pub(crate) fn lenient(body: &[u8]) -> Option<Value> {
     if let Ok(value) = serde_json::from_slice(body) {

@@ -15,13 +15,13 @@ use crate::{
     secret::{Secret, SecretError},
 };
 
-/// Where a key is read again.
+/// The source from which a key is read again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum KeySource {
-    /// Nowhere: it came from this process's environment, which no longer changes.
+    /// None: it came from this process's environment, which no longer changes.
     #[default]
     Fixed,
-    /// Nowhere: this environment variable held it, or is not set.
+    /// None: this environment variable contained it, or is not set.
     Env {
         /// The variable.
         variable: String,
@@ -41,15 +41,15 @@ pub enum KeySource {
     Google(ApplicationDefault),
 }
 
-/// How often a token of unknown lifetime is renewed: `az` and `gcloud` print one that lasts for at
-/// least five minutes.
+/// Interval at which a token of unknown lifetime is renewed: `az` and `gcloud` print one that lasts
+/// for at least five minutes.
 const TOKEN_EVERY: Duration = Duration::from_secs(240);
 
-/// How long before its stated end a token is renewed. Google's metadata servers keep one until four
-/// minutes before.
+/// Time before its stated end at which a token is renewed. Google's metadata servers keep one until
+/// four minutes before.
 const BEFORE_THE_END: Duration = Duration::from_secs(225);
 
-/// Delay of the next try after a token could not be had.
+/// Delay of the next try after a failure to get a token.
 const AFTER_A_FAULT: Duration = Duration::from_secs(30);
 
 impl KeySource {
@@ -85,7 +85,7 @@ pub struct Key(Arc<Inner>);
 struct Inner {
     source: KeySource,
     state: RwLock<State>,
-    /// When the next token is needed.
+    /// The time at which the next token is needed.
     due: Mutex<Instant>,
     /// The Google Cloud project whose quota is used.
     project: Option<String>,
@@ -131,7 +131,7 @@ impl Key {
         Ok(self.version())
     }
 
-    /// Where it comes from, without anything of the key; `None` if unknown.
+    /// The key's source, without anything of the key; `None` if unknown.
     pub fn place(&self) -> Option<String> {
         let is_set = self.0.state.read().current.is_some();
         Some(match &self.0.source {
@@ -167,7 +167,7 @@ impl Key {
         if Instant::now() < *due {
             return;
         }
-        // No other caller renews it meanwhile.
+        // No other caller renews it in the meantime.
         *due = Instant::now() + TOKEN_EVERY;
         drop(due);
         let key = self.clone();

@@ -1,4 +1,4 @@
-//! Error names that decide nothing about a retry, but are known.
+//! Error names that are known, but do not affect a retry.
 //!
 //! A provider's message is kept if its error is known by name or by wording. An unknown error may
 //! quote anything in any form: half a key, a reversed prompt.
@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::envelope::Envelope;
 
-/// Error names of vendors, servers and gateways, beside those that decide something.
+/// Error names of vendors, servers and gateways, in addition to those that affect a retry.
 const NAMES: &[&str] = &[
     "AccessDeniedException",
     "BadRequestError",

@@ -2,14 +2,14 @@
 //!
 //! A retry inside a client would be a call that no quota admitted and that Temporal does not see,
 //! so there is none: [`Provider::complete`] sends at most one request. A failure is an [`Error`]:
-//! its [`Kind`] says what a retry would bring, its `retry_after` how long the provider asks callers
-//! to wait, and its [`Charged`] what the call has cost.
+//! its [`Kind`] determines the effect of a retry, its `retry_after` is the wait that the provider
+//! asks for, and its [`Charged`] is the cost of the call.
 //!
 //! # Layout
 //!
 //! Public:
 //!
-//! * [`provider`]: the trait; [`call`]: one call and its completion; [`turn`]: texts beside the
+//! * [`provider`]: the trait; [`call`]: one call and its completion; [`turn`]: texts around the
 //!   document; [`prompt`]: how the document is wrapped
 //! * [`batch`]: many requests at once, answered within a day
 //! * [`embedding`]: vectors of texts
@@ -19,13 +19,13 @@
 //! * [`verbatim`]: calls in a vendor's own form that are sent unchanged
 //! * [`schema`]: a JSON Schema in the form that a vendor takes
 //! * [`vendor`]: the vendor whose API a provider speaks
-//! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
+//! * [`settings`], [`secret`]: the connection to a provider, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
 //! * [`probe`]: one free request that tests the connection and the key
-//! * [`dialect`]: how a provider is asked; [`parameters`]: fields of the vendor's request that
-//!   authors state
+//! * [`dialect`]: properties of a provider's API; [`parameters`]: fields of the vendor's request
+//!   that authors state
 //! * [`picture`]: pictures, and their token counts
-//! * [`price`]: what a call costs; [`bounds`]: how long its answer can be
+//! * [`price`]: the cost of a call; [`bounds`]: the maximum length of its answer
 //!
 //! `vendors` is the table of vendors, a row each: name, endpoint, key, error names, charging rules,
 //! caps, prices, interface. `own.rs` has those with an API of their own, `compatible.rs` those

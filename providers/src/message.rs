@@ -1,8 +1,8 @@
 //! Makes text from a provider safe to show.
 //!
-//! Messages end up in logs and in Temporal's history, where neither credentials nor documents
-//! belong, and providers echo both: "Incorrect API key provided: sk-…", or a validation error with
-//! the whole request in it.
+//! Messages end up in logs and in Temporal's history, which must contain neither credentials nor
+//! documents, and providers echo both: "Incorrect API key provided: sk-…", or a validation error
+//! with the whole request in it.
 
 use std::collections::HashMap;
 
@@ -11,16 +11,16 @@ use crate::{call::Request, key::Key};
 /// Longest message, in characters.
 const MAX_CHARS: usize = 500;
 
-/// This many bytes of letters and digits in a row that are in the request too count as a quotation,
-/// whatever their case and what stands between them. Few common English phrases are that long; in
-/// Chinese it is six characters.
+/// Number of bytes of consecutive letters and digits, shared with the request, that count as a
+/// quotation; case and characters between them are ignored. Few common English phrases are that
+/// long; in Chinese it is six characters.
 const ECHO: usize = 18;
 
-/// A shorter text of the request, of at least this many bytes, counts as quoted if the message
-/// holds all of it.
+/// Length in bytes of a shorter text of the request that counts as quoted if the message contains
+/// all of it.
 const SHORT: usize = 8;
 
-/// This many letters and digits of a key in a row count as part of it.
+/// Number of consecutive letters and digits of a key that count as part of it.
 const OF_A_KEY: usize = 10;
 
 /// Removes secrets and quotations from messages.
@@ -36,12 +36,12 @@ impl<'a> Redactor<'a> {
         Self { key, texts: own.into_iter().chain(turns).collect() }
     }
 
-    /// For requests made of these texts.
+    /// Creates a redactor for requests made of these texts.
     pub(crate) fn of_texts(key: &'a Key, texts: &[&'a str]) -> Self {
         Self { key, texts: texts.to_vec() }
     }
 
-    /// For requests without a document.
+    /// Creates a redactor for requests without a document.
     pub(crate) fn of_key(key: &'a Key) -> Self {
         Self { key, texts: Vec::new() }
     }
@@ -63,7 +63,7 @@ impl<'a> Redactor<'a> {
         if let Some((start, what)) = quoted {
             text.truncate(start);
             text.push_str(what);
-            // Only a full-length message with its quotation at the very end can have grown.
+            // Only a message of full length with a quotation at its very end can have grown.
             if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {
                 text.truncate(end);
             }
@@ -71,7 +71,7 @@ impl<'a> Redactor<'a> {
         text
     }
 
-    /// Where the message begins to quote a part of the key.
+    /// The position at which the message begins to quote a part of the key.
     fn key_in(&self, text: &str) -> Option<usize> {
         let letters = Letters::read(text);
         let keys = self.key.quoted();
@@ -84,7 +84,7 @@ impl<'a> Redactor<'a> {
         letters.place(starts.min()?)
     }
 
-    /// Where the message begins to quote the request, forwards or backwards.
+    /// The position at which the message begins to quote the request, forwards or backwards.
     fn quotation(&self, text: &str) -> Option<usize> {
         let letters = Letters::read(text);
         let pieces = letters.pieces(ECHO);

@@ -4,16 +4,16 @@
 //! | Claude | patches of 28 × 28 pixels; up to 4.6 at most 1,568 pixels an edge and as many tokens, later ones 2,016 | platform.claude.com/docs/en/build-with-claude/vision; measured: huggingface.co/datasets/JOHNISKING/image-token-cost (gives 1,369 + text for 1,024 × 1,024, and 2,952 for 16:9 at most) |
 //! | GPT-4o, 4.1, 4.5, 5, 5.1, o1, o3 | within 2,048², the shorter edge 768, a base and tiles of 512² | OpenAI, "Tile-based image tokenization" |
 //! | GPT-5.4 and later | patches of 32² within 2,048² and 2,500 of them (`detail: high`, which is what we send), times 1.2 | OpenAI, "Patch-based image tokenization" |
-//! | GPT-5.2, 5.3, 4.1 mini | the same with 6,144 | the same |
-//! | GPT-5 mini and nano, GPT-4.1 nano, o4-mini | the same with 1,536: they are being shut down, and the page names but their weights; that bound is of its text of 2025 | the same |
+//! | GPT-5.2, 5.3, 4.1 mini | patches of 32² within 2,048² and 6,144 of them, times the model's weight | OpenAI, "Patch-based image tokenization" |
+//! | GPT-5 mini and nano, GPT-4.1 nano, o4-mini | patches of 32² within 2,048² and 1,536 of them, times the model's weight: they are being shut down, and the page states only their weights; that bound is of its text of 2025 | OpenAI, "Patch-based image tokenization" |
 //! | Gemini up to 2.5 | 258, and where an edge is longer than 384 for each tile, whose edge is the shorter one divided by 1.5, 256 to 768 | ai.google.dev/gemini-api/docs/image-understanding; the bounds of a tile, and 3,072² for the whole: Vertex AI, send-multimodal-prompts, image requirements |
-//! | Gemini 3 and later | 1,120 whatever its size | ai.google.dev/gemini-api/docs/media-resolution; measured 1,065 to 1,101 |
-//! | others | pixels / 750, as Claude's were told to be for long | |
+//! | Gemini 3 and later | 1,120 for any size | ai.google.dev/gemini-api/docs/media-resolution; measured 1,065 to 1,101 |
+//! | others | pixels / 750, as Anthropic documented for Claude for long | |
 //!
 //! OpenAI's page is developers.openai.com/api/docs/guides/images-vision, "Calculating costs", as of
-//! September 2026; its count may be off by one, as it says.
+//! September 2026. It states that its count may be off by one.
 //!
-//! Vendors scale down what is larger, so that more pixels cost time and bring nothing.
+//! Vendors scale down larger pictures, so that more pixels cost time without any gain.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ impl fmt::Debug for Picture {
     }
 }
 
-/// Most bytes of one file that every vendor takes: Bedrock's 3.75 MB are the smallest limit
+/// Maximum bytes of one file that every vendor takes: Bedrock's 3.75 MB are the smallest limit
 /// (docs.aws.amazon.com, `API_runtime_Message`); Anthropic takes 5 MB, OpenAI and Gemini 20.
 pub const MAX_BYTES: u64 = 3_750_000;
 
@@ -50,7 +50,7 @@ const EDGE: u32 = 2_048;
 /// Edge of their patches, in pixels.
 const PATCH: u32 = 32;
 
-/// How a model counts a picture's tokens.
+/// The rule by which a model counts a picture's tokens.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
     /// A token for each square of 28 pixels, within a longest edge and a number of squares.
@@ -62,7 +62,7 @@ enum Rule {
     Tiles { base: u64, each: u64 },
     /// A number for each tile, and for a small picture.
     Crops(u64),
-    /// The same number for all pictures.
+    /// One fixed number for all pictures.
     Fixed(u64),
     /// Pixels divided by 750.
     Area,

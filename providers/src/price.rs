@@ -1,4 +1,4 @@
-//! What a call costs.
+//! The cost of a call.
 //!
 //! The built-in prices are in each vendor's `prices.toml`, with their sources. A file of the same
 //! form can replace and add models; prices are US dollars per million tokens:
@@ -131,7 +131,7 @@ impl Prices {
         Ok(Self(table))
     }
 
-    /// Adds `other`'s models; a model in both gets `other`'s prices alone.
+    /// Adds `other`'s models; a model in both gets only `other`'s prices.
     pub fn overlaid_with(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self

@@ -22,7 +22,7 @@ pub enum Probed {
         /// names.
         Option<Vec<String>>,
     ),
-    /// The provider answers but lists no models: nothing is known of the key.
+    /// The provider answers but lists no models: the key's state is unknown.
     NoList(
         /// The HTTP status.
         u16,
@@ -31,7 +31,7 @@ pub enum Probed {
     NotAsked,
 }
 
-/// Why the request failed.
+/// The reason why the request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The settings are invalid.

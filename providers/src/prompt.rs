@@ -1,4 +1,4 @@
-//! How a document is put into the user's message, the same way at every vendor.
+//! Puts a document into the user's message, equally at every vendor.
 
 use std::borrow::Cow;
 
@@ -10,15 +10,15 @@ use crate::{
     turn::Said,
 };
 
-/// Wraps the document in tags, so that the model can tell it from the instructions.
+/// Wraps the document in tags, so that the model can distinguish it from the instructions.
 ///
-/// A closing tag inside the document is defused, so that its author cannot end the document early
-/// and go on as if they were the user.
+/// A closing tag inside the document is changed, so that its author cannot end the document early
+/// and write as if they were the user.
 fn wrap(document: &str) -> String {
     format!("<document>\n{}\n</document>", document.replace("</document", "&lt;/document"))
 }
 
-/// The text of the user's message: the document with the text beside it, or only that text if the
+/// The text of the user's message: the document and the text around it, or only that text if the
 /// document is attached.
 pub(crate) fn text<'a>(request: &Request<'a>) -> Cow<'a, str> {
     let document = || match request.document {
@@ -42,16 +42,16 @@ pub fn turn(said: Said<'_>, document: &str) -> String {
     }
 }
 
-/// Text beside a document that is attached as a file: some vendors require one.
+/// Text with a document that is attached as a file: some vendors require one.
 pub const ATTACHED: &str = "The document is attached.";
 
-/// Text beside pictures: the text that belongs to them, if there is one.
+/// Text with pictures: the text that belongs to them, if there is one.
 fn beside(text: &str) -> Cow<'static, str> {
     if text.is_empty() { ATTACHED.into() } else { wrap(text).into() }
 }
 
-/// The attached file's name. The real name may reveal more than the provider should know, and
-/// vendors restrict its characters.
+/// The attached file's name. The real name may reveal private data to the provider, and vendors
+/// restrict its characters.
 pub(crate) const FILE_NAME: &str = "document.pdf";
 
 /// A picture as OpenAI takes it in JSON.

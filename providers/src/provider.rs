@@ -38,7 +38,7 @@ pub trait Provider: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Sends a request in the vendor's own form, unchanged but for the model's name: at most one
+    /// Sends a request in the vendor's own form, unchanged except for the model's name: at most one
     /// HTTP request, never a second. Any reply is returned; an error means that none came, or that
     /// nothing was sent because the provider does not [take](Self::takes) the operation.
     fn send<'a>(
@@ -48,8 +48,8 @@ pub trait Provider: Send + Sync + fmt::Debug {
         Box::pin(future::ready(Err(not_taken(request))))
     }
 
-    /// What this provider counts towards its limits, and when. By default everything counts. The
-    /// limiter uses it for each model of this provider.
+    /// The rules by which this provider charges calls against its limits. By default everything
+    /// counts. The limiter uses it for each model of this provider.
     fn charge(&self) -> Charge {
         Charge::CAUTIOUS
     }

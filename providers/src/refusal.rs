@@ -14,14 +14,14 @@ use crate::{
     rules, wait_hint,
 };
 
-/// What the error needs besides the reply.
+/// The context of the reply that the error needs.
 pub(crate) struct Context<'a> {
     /// The provider's configured name.
     provider: &'a str,
     classifier: &'a Classifier,
     redactor: Redactor<'a>,
     pub(crate) observed: Observed,
-    /// The user's own rules for it.
+    /// The user's own rules for the provider.
     errors: &'a [ErrorRule],
 }
 
@@ -38,8 +38,8 @@ impl<'a> Context<'a> {
         Self { provider, classifier, redactor, observed, errors }
     }
 
-    /// For a reply whose status is no success. If the body is cut, unreadable or missing, the
-    /// status decides.
+    /// The error of a reply whose status is no success. If the body is cut, unreadable or missing,
+    /// the status decides.
     pub(crate) fn refused(self, reply: &Reply) -> Error {
         let mut envelope = Envelope::read(&reply.body);
         // AWS: `ThrottlingException:http://internal.amazon.com/…`.
@@ -49,8 +49,8 @@ impl<'a> Context<'a> {
         self.classified(reply, reply.status, &envelope)
     }
 
-    /// For a refused call to a model, which may be refused for the model's name. In other requests
-    /// a 404 concerns something else: a deleted batch, or a missing list.
+    /// The error of a refused call to a model, which may be refused for the model's name. In other
+    /// requests a 404 concerns another resource: a deleted batch, or a missing list.
     pub(crate) fn refused_call(self, reply: &Reply) -> Error {
         let is_about_the_model =
             classify::is_about_the_model(reply.status, &Envelope::read(&reply.body));
@@ -63,12 +63,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// For a success with an error inside, as some gateways and all streams send it.
+    /// The error of a success with an error inside, as some gateways and all streams send it.
     pub(crate) fn error_in_success(self, reply: &Reply, envelope: &Envelope) -> Error {
         self.classified(reply, envelope.status.unwrap_or(500), envelope)
     }
 
-    /// For a success whose body is incomplete, or nothing that the vendor would send.
+    /// The error of a success whose body is incomplete, or not in a form that the vendor sends.
     pub(crate) fn unreadable(self, reply: &Reply, what: &str) -> Error {
         let (kind, text) = match &reply.cut {
             Some(Cut::Broken(reason)) => (Kind::Timeout, format!("the answer broke off: {reason}")),
@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
         self.error(reply, kind, &text, None, Charged::Unknown)
     }
 
-    /// For a whole reply without an answer: the model refused, or ran out of context.
+    /// The error of a whole reply without an answer: the model refused, or ran out of context.
     pub(crate) fn no_answer(
         self,
         reply: &Reply,
@@ -162,9 +162,9 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Applies `x-should-retry`, which the vendors' SDKs obey over everything else. They decide whether
-/// to retry within seconds; here it is decided whether a document fails. So the header counts only
-/// if no code has decided, and:
+/// Applies `x-should-retry`, which the vendors' SDKs obey above all else. They decide whether to
+/// retry within seconds; here it is decided whether a document fails. So the header counts only if
+/// no code has decided, and:
 ///
 /// * `false` on a 429 without a wait: the limit does not refill, so quota is exhausted. Overload
 ///   and server errors keep their kind, because for Temporal's later attempt "not now" is not
@@ -178,7 +178,8 @@ fn obey_should_retry(reply: &Reply, kind: Kind, is_named: bool, hint: Option<Dur
     }
 }
 
-/// As a rule errors are not billed, but no vendor promises it for calls that failed under way.
+/// The charge of an error: usually none, but no vendor guarantees it for calls that failed under
+/// way.
 fn charged(kind: Kind, status: u16) -> Charged {
     match kind {
         Kind::Timeout => Charged::Unknown,

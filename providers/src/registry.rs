@@ -25,10 +25,10 @@ pub struct Providers {
     defaults: HashMap<ModelId, Defaults>,
 }
 
-/// How a model is asked unless a batch states otherwise.
+/// The parameters of a model for batches that state none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Defaults {
-    /// How much it thinks.
+    /// Its thinking effort.
     pub effort: Option<Effort>,
     /// Fields of the vendor's request, as configured.
     pub parameters: Map<String, Value>,
@@ -40,7 +40,7 @@ impl Providers {
     /// Creates one client for each configured name. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`SetupError`] names the provider and says what to change.
+    /// [`SetupError`] names the provider and the remedy.
     pub fn new(settings: impl IntoIterator<Item = (String, Settings)>) -> Result<Self, SetupError> {
         let mut providers = Self::default();
         for (name, settings) in settings {
@@ -53,7 +53,7 @@ impl Providers {
         Ok(providers)
     }
 
-    /// Only the dialects, without clients: enough to check a batch.
+    /// Creates it with dialects only, without clients: enough to check a batch.
     pub fn without_clients(dialects: impl IntoIterator<Item = (String, Dialect)>) -> Self {
         Self { dialects: dialects.into_iter().collect(), ..Self::default() }
     }
@@ -63,12 +63,12 @@ impl Providers {
         self.dialects.get(model.provider()).copied()
     }
 
-    /// Sets how models are asked unless a batch states otherwise.
+    /// Sets the models' parameters for batches that state none.
     pub fn with_defaults(self, defaults: impl IntoIterator<Item = (ModelId, Defaults)>) -> Self {
         Self { defaults: defaults.into_iter().collect(), ..self }
     }
 
-    /// How this model is asked unless a batch states otherwise, if configured.
+    /// This model's parameters for batches that state none, if configured.
     pub fn defaults(&self, model: &ModelId) -> Option<&Defaults> {
         self.defaults.get(model)
     }

@@ -144,7 +144,7 @@ impl ReplyReader {
         };
         let length = vectors.first().map_or(0, Vec::len);
         let (asked, came) = (request.texts.len(), vectors.len());
-        // The batch asks for these dimensions, whatever the texts.
+        // The batch asks for these dimensions for all texts.
         let others = request.dimensions.filter(|wanted| came > 0 && *wanted as usize != length);
         let wrong = if vectors.iter().any(|vector| vector.len() != length) {
             Some((Kind::InvalidOutput, "the embeddings are not of one length".to_owned()))

@@ -15,7 +15,7 @@ use crate::{
     error::{Kind, Span},
 };
 
-/// A longer wait is for no limit per minute, whatever the reply says.
+/// Wait above which a limit is not one per minute, even if the reply states so.
 const LONG_WAIT: Duration = Duration::from_hours(2);
 
 /// The statuses to which a row applies.
@@ -45,19 +45,19 @@ impl Statuses {
     }
 }
 
-/// A sign of a failure beside the status.
+/// A sign of a failure besides the status.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sign {
     /// No further sign.
     Status,
-    /// A code of exactly this name, or a type where there is no code: a type beside a code says
-    /// less. Case is ignored.
+    /// A code of exactly this name, or a type if there is no code, because a code is more exact
+    /// than a type. Case is ignored.
     Name(&'static str),
-    /// A numeric code without a type beside it, as Zhipu writes it.
+    /// A numeric code without a type, as Zhipu writes it.
     Number(&'static str),
-    /// A type of exactly this name, whatever the code.
+    /// A type of exactly this name, with any code.
     Type(&'static str),
-    /// A message that holds all of these, in lower case.
+    /// A message that contains all of these, in lower case.
     Says(&'static [&'static str]),
 }
 
@@ -193,7 +193,7 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Says(&["tokens too long"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["payload size exceeds"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["request entity too large"]), Kind::TooLarge),
-    // Longer limits; after money, which says "monthly" as well.
+    // Longer limits; after money, whose messages contain "monthly" as well.
     spent(Span::Hours, Number("1308")),
     spent(Span::Hours, Says(&["hour usage limit"])),
     spent(Span::Hours, Says(&["hour limit"])),
@@ -244,7 +244,7 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Says(&["unknown model"]), Kind::UnknownModel),
     row(Statuses::Request, Says(&["no such model"]), Kind::UnknownModel),
     row(Statuses::Request, Says(&["the model", "does not exist"]), Kind::UnknownModel),
-    // … and what is asked of it.
+    // … and the features that the batch uses.
     row(Statuses::Request, Name("unsupported_parameter"), Kind::Unsupported),
     row(Statuses::Request, Name("unsupported_value"), Kind::Unsupported),
     row(Statuses::Request, Says(&["unsupported parameter"]), Kind::Unsupported),
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
     use crate::{classify::ErrorNames, vendor::Vendor};
 
-    /// A reply that has the sign and nothing else.
+    /// A reply that has only the sign.
     fn example(sign: Sign) -> Envelope {
         let mut envelope = Envelope::default();
         match sign {

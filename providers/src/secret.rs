@@ -11,7 +11,7 @@ use std::{
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// An invalid key, and what to do about it. Never holds any of the key.
+/// An invalid key, and the remedy. Contains nothing of the key.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The environment lacks the variable.
@@ -27,7 +27,7 @@ pub enum SecretError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// An environment file lacks the variable.
@@ -43,7 +43,7 @@ pub enum SecretError {
     Command {
         /// Its name.
         program: String,
-        /// What failed.
+        /// The fault.
         why: String,
     },
     /// Google's application-default credentials give no token.
@@ -51,7 +51,7 @@ pub enum SecretError {
     Google {
         /// The file, or the machine's metadata server.
         place: String,
-        /// What is wrong, and what to do.
+        /// The fault, and the remedy.
         why: String,
     },
     /// The key is empty or white space.
@@ -60,7 +60,7 @@ pub enum SecretError {
         /// The variable or file.
         origin: String,
     },
-    /// It holds characters that no key has.
+    /// It contains characters that no key has.
     #[error(
         "{origin} holds spaces, line breaks or characters other than ASCII; it must hold the API key and nothing else"
     )]
@@ -88,7 +88,7 @@ impl Secret {
         match env::var(variable) {
             Ok(text) => Self::checked(&text, origin),
             Err(VarError::NotPresent) => Err(SecretError::NotSet { variable: variable.to_owned() }),
-            // The variant holds the value itself, so it is dropped here.
+            // The variant contains the value itself, so it is dropped here.
             Err(VarError::NotUnicode(_)) => Err(SecretError::Malformed { origin: origin() }),
         }
     }
@@ -128,7 +128,7 @@ impl Secret {
     /// Reads a token from a program's output, such as `az account get-access-token`.
     ///
     /// # Errors
-    /// [`SecretError`] names the program, and holds nothing of what it printed.
+    /// [`SecretError`] names the program, and contains nothing of its output.
     pub fn from_command(command: &[String]) -> Result<Self, SecretError> {
         let (program, arguments) = match command {
             [program, arguments @ ..] => (program.as_str(), arguments),

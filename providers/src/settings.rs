@@ -1,4 +1,4 @@
-//! How a provider is reached: its section of the configuration.
+//! The connection to a provider: its section of the configuration.
 
 use std::{fmt, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     vendor::{Api, OutputCap, Vendor},
 };
 
-/// What a client is made from.
+/// The arguments for making a client.
 pub(crate) struct Setup<'a> {
     /// The provider's configured name.
     pub(crate) name: &'a str,
@@ -35,25 +35,25 @@ impl<'a> Setup<'a> {
 pub struct Settings {
     /// The vendor whose API it speaks.
     pub vendor: Vendor,
-    /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, `anthropic`
-    /// names the host alone. A query (`?api-version=…`) is kept.
+    /// Its form is that of the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`,
+    /// `anthropic` names only the host. A query (`?api-version=…`) is kept.
     pub base_url: Url,
     /// The key. Self-hosted servers often need none; the vendors' hosts always do.
     pub api_key: Option<Secret>,
-    /// Where the key is read again. Default: nowhere.
+    /// The source from which the key is read again. Default: none.
     pub key_source: KeySource,
     /// Time for the whole call, connecting and reading the answer included. Default 600 s, as in
     /// the vendors' SDKs.
     pub request_timeout: Duration,
     /// OpenAI-compatible only. Default: `max_completion_tokens` at OpenAI and Azure, `max_tokens`
-    /// elsewhere, because an unknown `max_tokens` is refused with a 400 that says so, while an
-    /// unknown `max_completion_tokens` may be ignored.
+    /// elsewhere, because an unknown `max_tokens` is refused with a clear 400, while an unknown
+    /// `max_completion_tokens` may be ignored.
     pub output_cap: Option<OutputCap>,
     /// OpenAI only.
     pub api: Api,
     /// Bedrock only: the region to sign for, if `base_url` does not name it.
     pub region: Option<String>,
-    /// Headers sent with each request, beside the key.
+    /// Headers sent with each request, in addition to the key.
     pub headers: HeaderMap,
     /// Rules for refusals of this endpoint; they precede the general table, and the first match
     /// counts.
@@ -118,7 +118,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// A provider that cannot be set up, and what to change.
+/// A provider that cannot be set up, and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The URL is invalid.
@@ -128,7 +128,7 @@ pub enum SetupError {
         provider: String,
         /// The URL without user information and query.
         url: String,
-        /// What to change.
+        /// The remedy.
         reason: &'static str,
     },
     /// The vendor's own host needs a key.
@@ -168,7 +168,7 @@ pub enum SetupError {
     Client {
         /// The provider's configured name.
         provider: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

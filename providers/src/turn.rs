@@ -1,4 +1,4 @@
-//! Texts beside the document: in earlier turns, and in its own.
+//! Texts around the document: in earlier turns, and in its own.
 
 use std::fmt;
 

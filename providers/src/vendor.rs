@@ -54,7 +54,7 @@ pub(crate) struct Profile {
     pub(crate) key_header: (&'static str, &'static str),
     pub(crate) credentials: Credentials,
     pub(crate) error_names: ErrorNames,
-    /// Refines an error by what is known beyond its message, from the reply's status and headers.
+    /// Refines an error by facts beyond its message, from the reply's status and headers.
     pub(crate) refused: fn(Error, u16, &HeaderMap) -> Error,
     /// Reads the limits in the headers of a reply.
     pub(crate) observed: fn(&HeaderMap) -> Observed,
@@ -71,7 +71,7 @@ pub(crate) struct Profile {
     pub(crate) responses: Option<&'static Table>,
     /// The field that bounds the output; for OpenAI's API, `None` if the host decides.
     pub(crate) output_cap: Option<OutputCap>,
-    /// How a model of it handles a schema.
+    /// The way in which one of its models handles a schema.
     pub(crate) schemas: fn(&str) -> Keeps,
     /// The fields that switch on JSON output without a schema.
     pub(crate) json_mode: Option<fn(Api) -> Value>,
@@ -101,7 +101,7 @@ pub(crate) enum Interface {
     Converse,
 }
 
-/// What `base-url` names beside the host, as in the vendor's own SDK.
+/// The part of `base-url` after the host, as in the vendor's own SDK.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum BasePath {
     /// Nothing: the client adds the version, which must not be in it.
@@ -112,17 +112,17 @@ pub(crate) enum BasePath {
     Any,
 }
 
-/// How the vendor's own host identifies its customers.
+/// The credentials by which the vendor's own host identifies its customers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Credentials {
     /// A key, always.
     Key,
     /// A key if there is one; otherwise credentials that the vendor's SDK finds on the machine.
-    /// Since these apply to the whole machine, any provider of this kind looks for both, whatever
-    /// its section's name.
+    /// They apply to the whole machine, so any provider of this kind looks for both, under any
+    /// section name.
     KeyOrMachine,
-    /// A token if there is one; otherwise Google's application-default credentials, whatever the
-    /// section's name; only at Google's own hosts.
+    /// A token if there is one; otherwise Google's application-default credentials, under any
+    /// section name; only at Google's own hosts.
     KeyOrGoogle,
     /// A key if there is one: self-hosted servers mostly need none.
     IfAny,
@@ -186,7 +186,7 @@ impl Vendor {
         self.0.batches
     }
 
-    /// Whether it identifies customers by a key alone. Servers compatible with it may need none.
+    /// Whether it identifies customers only by a key. Servers compatible with it may need none.
     pub fn always_has_key(self) -> bool {
         self.0.credentials == Credentials::Key
     }
@@ -196,7 +196,7 @@ impl Vendor {
         self.always_has_key() && self.is_official(url)
     }
 
-    /// What the vendor counts towards its limits.
+    /// The calls and tokens that the vendor charges against its limits.
     pub fn charge(self) -> Charge {
         self.0.charge
     }

@@ -1,4 +1,4 @@
-//! How long a provider asks callers to wait.
+//! The wait that a provider asks callers for.
 //!
 //! The first readable source in this order counts; zero, negative and unreadable values are
 //! ignored:

@@ -24,7 +24,7 @@ use crate::{
 /// The longest wait in place for a closed gate: another refusal may close it again before it opens.
 const MAX_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
 
-/// When to ask again about a call that cannot be decided while Redis is away.
+/// Delay before a call that cannot be decided while Redis is away asks again.
 const UNDECIDED: Duration = Duration::from_secs(2);
 
 impl Quota {
@@ -40,11 +40,11 @@ impl Quota {
         self.admit_until(request, std::future::pending()).await
     }
 
-    /// As [`Self::admit`], but the wait ends as soon as `stop` resolves, with a refusal that
+    /// Like [`Self::admit`], but the wait ends as soon as `stop` resolves, with a refusal that
     /// carries the ticket.
     ///
     /// # Errors
-    /// As [`Self::admit`].
+    /// The errors of [`Self::admit`].
     pub async fn admit_until(
         &self,
         request: &Request,
@@ -104,7 +104,7 @@ impl<'a> Admission<'a> {
         &self.quota.shared
     }
 
-    /// At most `most`, or what the request allows.
+    /// The longest wait: `most`, or less if the request states less.
     fn patience(&self, most: Duration) -> Duration {
         self.request.max_wait.map_or(most, |wait| wait.min(most))
     }
@@ -128,7 +128,7 @@ impl<'a> Admission<'a> {
         self.shared().wait(self.model, &self.ask, self.started, length).await
     }
 
-    /// More may be known than at the last ask.
+    /// Updates the amounts, because more may be known than at the last ask.
     fn update_amounts(&mut self) {
         self.ask.amounts = self.shared().amounts(self.model, self.request);
     }
@@ -159,7 +159,7 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// The refusal that a decision means. Keeps the ticket for the next ask.
+    /// Turns a decision into a refusal. Keeps the ticket for the next ask.
     async fn refuse(&mut self, decision: Decision) -> Refused {
         let model = self.model.id.clone();
         match decision {
@@ -179,7 +179,8 @@ impl<'a> Admission<'a> {
                 let bound = if day.is_some() { "day" } else { Hold::Gate.name() };
                 metrics::count_denial(&model, bound);
                 let reason = match day {
-                    // The day's count is full and the gate is open: `resume` would do nothing.
+                    // The day's count is full and the gate is open, so `resume` would have no
+                    // effect.
                     Some(limit) => format!(
                         "the configured limit of {limit} is spent; where the account has more, raise it in the configuration of the workers"
                     ),
@@ -203,11 +204,11 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Redis is away, and this worker alone cannot decide.
+    /// The refusal while Redis is away and this worker alone cannot decide.
     fn leave_undecided(&self) -> Refused {
         metrics::count_denial(&self.model.id, "redis_away");
         self.shared().record_wait(self.model, &self.request.lane, &self.ask, UNDECIDED);
-        // A worker that waits for its first answer from Redis has met no pause of the fleet.
+        // A worker without a first answer from Redis has met no pause of the fleet.
         let spread = if self.shared().is_joined() { self.jitter() } else { Duration::ZERO };
         let (model, ticket) = (self.model.id.clone(), self.ask.ticket);
         Refused::Undecided { model, wait: UNDECIDED + spread, ticket }
@@ -217,8 +218,8 @@ impl<'a> Admission<'a> {
         self.shared().options.jitter.mul_f64(rand::random())
     }
 
-    /// How long to wait in place before asking again; `None` if the caller should come back later,
-    /// or never.
+    /// Time to wait in place before asking again; `None` if the caller should come back later, or
+    /// never.
     fn time_in_place(&self, refused: &Refused) -> Option<Duration> {
         let longest = self.shared().options.max_slot_wait;
         let (wait, sleep, most) = match *refused {

@@ -1,4 +1,4 @@
-//! The beat of a live worker: it reports itself, and reads what the fleet shares.
+//! The beat of a live worker: it reports itself, and reads shared data of the fleet.
 
 use tracing::warn;
 
@@ -9,8 +9,8 @@ const LANES_EVERY: u64 = 12;
 
 impl Quota {
     /// Reports this worker as live and refreshes the gauges of the models, until it is dropped or
-    /// `stop` resolves. Models in use are refreshed every five seconds, the others when an operator
-    /// has changed something. Run one for each process that admits calls.
+    /// `stop` resolves. Models in use are refreshed every five seconds, the others after a change
+    /// by an operator. Run one for each process that admits calls.
     ///
     /// # Errors
     /// [`Error::Outdated`] once a newer program has taken over a quota: this program must end.
@@ -80,7 +80,7 @@ impl Quota {
     }
 
     /// Publishes `words` as the status of `worker` for 15 s. If it `listens`, returns the statuses
-    /// of all live workers, this one included. `None` without a Redis. The words must hold no
+    /// of all live workers, this one included. `None` without a Redis. The words must not contain a
     /// credential.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// How long Redis is left alone after a failure; doubles up to [`MAX_REST`].
+/// Rest of Redis after a failure; doubles up to [`MAX_REST`].
 const FIRST_REST: Duration = Duration::from_millis(500);
 const MAX_REST: Duration = Duration::from_secs(4);
 
@@ -36,14 +36,14 @@ impl Breaker {
         }
     }
 
-    /// Records an answer. Returns how long the breaker was open, if it was.
+    /// Records an answer. Returns the time for which the breaker was open, if it was.
     pub(crate) fn record_success(&self, now: Instant) -> Option<Duration> {
         let mut state = self.state.lock();
         (state.open_until, state.rest) = (None, None);
         state.since.take().map(|since| now.saturating_duration_since(since))
     }
 
-    /// Records a failure. True if the breaker was closed before.
+    /// Records a failure. Returns true if the breaker was closed before.
     pub(crate) fn record_failure(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
         let first = state.rest.is_none();

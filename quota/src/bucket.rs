@@ -15,8 +15,8 @@
 //! # }
 //! ```
 //!
-//! A caller that waits gets its turn when it asks, as in generic cell rate algorithms: one script
-//! call for each take, first come first served, and none starves. The price: the turn of a caller
+//! A waiting caller gets its turn when it asks, as in generic cell rate algorithms: one script call
+//! for each take, first come first served, and none starves. The disadvantage: the turn of a caller
 //! that gives up goes to new callers and not to those behind it.
 
 use std::{sync::Arc, time::Duration};
@@ -44,7 +44,7 @@ pub struct BucketLimit {
     refill_per_second: f64,
 }
 
-/// A bucket that would give nothing: it holds nothing or never refills.
+/// A bucket that would give nothing: its capacity is zero or it never refills.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error(
     "a bucket of {capacity} that refills by {refill} in {per:?} would give nothing; give each a value above 0"
@@ -58,7 +58,7 @@ pub struct BucketLimitError {
     pub per: Duration,
 }
 
-/// Why [`Bucket::consume`] or [`Bucket::take`] took nothing.
+/// The reason why [`Bucket::consume`] or [`Bucket::take`] took nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum BucketRefused {
     /// Not yet.
@@ -66,12 +66,12 @@ pub enum BucketRefused {
     Wait {
         /// The amount asked for.
         amount: u32,
-        /// How long a caller would wait that asks now.
+        /// The wait of a caller that asks now.
         wait: Duration,
         /// The level; below zero when more is promised.
         level: i64,
     },
-    /// More than the bucket ever holds.
+    /// More than the capacity of the bucket.
     #[error(
         "the bucket never holds {amount}, only {capacity}; take less at once or raise the capacity"
     )]
@@ -112,7 +112,7 @@ struct Level {
 type Answer = [i64; 3];
 
 impl BucketLimit {
-    /// At most `capacity` at once, and `refill` more in each `per`.
+    /// Creates the limit: at most `capacity` at once, and `refill` more in each `per`.
     ///
     /// # Errors
     /// [`BucketLimitError`] if one of them is zero.
@@ -123,7 +123,7 @@ impl BucketLimit {
         Ok(Self { capacity, refill_per_second: f64::from(refill) / per.as_secs_f64() })
     }
 
-    /// `bucket-1.lua` in memory.
+    /// Does the work of `bucket-1.lua` in memory.
     // Amounts and waits lie far below 2^53.
     fn decide(self, level: &mut Level, amount: i64, longest: i64, now: Instant) -> Answer {
         let now = now.max(level.at);

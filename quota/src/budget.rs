@@ -1,9 +1,9 @@
-//! Budgets in US dollars: what a tenant may spend in a day, and what a batch may spend in all.
+//! Budgets in US dollars: one for each day of a tenant, and one for a whole batch.
 //!
-//! Before a call, the most that it should cost is held; after it, its real cost is settled. So
-//! concurrent calls cannot overspend together: a budget is exceeded only by what a single call cost
-//! beyond its bound. While Redis is away, quota goes on and budgets do not: uncounted money may not
-//! be spent.
+//! Before a call, its maximum expected cost is held; after it, its real cost is settled. So
+//! concurrent calls cannot overspend together: a budget is exceeded only by the cost of single
+//! calls beyond their bounds. While Redis is away, quota continues and budgets do not, because
+//! uncounted money must not be spent.
 //!
 //! ```no_run
 //! # async fn call() -> f64 { 0.01 }

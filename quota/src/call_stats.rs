@@ -1,9 +1,9 @@
-//! Little's law: how many calls in flight a limit can use.
+//! Little's law: the number of calls in flight that a limit can use.
 //!
 //! L = λ × W (J. D. C. Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9(3),
 //! 1961): the calls in flight are the rate at which the limit admits them times the duration of
-//! each. More calls only wait. Twice as many keep the limit used while the next ones get ready;
-//! more than that should stay queued in Temporal.
+//! each. More calls only wait. Twice as many keep the limit used while the next ones get ready; any
+//! further ones should stay queued in Temporal.
 
 use std::{
     collections::HashMap,
@@ -27,10 +27,11 @@ pub const HEADROOM: f64 = 2.0;
 /// Weight of the latest call in the means: about the last 20 calls decide.
 const LATEST: f64 = 0.1;
 
-/// Shorter answers show little of a model's output speed: most of their time is the prompt's.
+/// Minimum length of an answer that shows a model's output speed: most of the time of shorter ones
+/// is the prompt's.
 const LONG_ANSWER: u64 = 200;
 
-/// A model without a call for this long needs no slots.
+/// Time since its last call after which a model needs no slots.
 const RECENT: Duration = Duration::from_secs(300);
 
 /// Latency and token use of calls to one model.
@@ -53,7 +54,7 @@ pub fn admission_rate(limits: &Limits, used: &PerDimension<f64>) -> Option<f64> 
     rate(&limits.effective(), limits.window, used)
 }
 
-/// As [`admission_rate`], for these limits of a window; 0 for no limit.
+/// Like [`admission_rate`], for these limits of a window; 0 for no limit.
 pub(crate) fn rate(limits: &Amounts, window: Duration, used: &PerDimension<f64>) -> Option<f64> {
     let binding = limits.iter().filter(|(it, limit)| **limit > 0 && used[*it] > 0.0);
     let rates = binding.map(|(it, limit)| float(*limit) / window.as_secs_f64() / used[it]);
@@ -72,8 +73,8 @@ pub fn calls_to_fill_limits(window: Duration, snapshot: &Snapshot) -> Option<u64
     Some(whole(in_flight(rate, snapshot.latency.as_secs_f64()).ceil()))
 }
 
-/// Calls in flight that can be useful: rate × duration × [`HEADROOM`], and at most the limit on
-/// calls at once with the same headroom. `None` where neither is limited.
+/// Maximum number of calls in flight that can be useful: rate × duration × [`HEADROOM`], and at
+/// most the limit on calls at once with the same headroom. `None` where neither is limited.
 pub fn max_in_flight(limits: &Limits, typical: &Typical) -> Option<f64> {
     let flow = admission_rate(limits, &typical.used).map(|rate| in_flight(rate, typical.seconds));
     let at_once = limits.concurrent.map(float);

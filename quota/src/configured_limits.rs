@@ -1,5 +1,5 @@
-//! Limits as a configuration states them, converted to [`Limits`] in the same way by every program
-//! that shares a quota.
+//! Limits in the form of a configuration. Every program that shares a quota converts them to
+//! [`Limits`] by the same rules.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{dimension::PerDimension, limits::Limits};
 const EVENLY: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// How a provider counts a minute.
+/// The algorithm by which a provider counts a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     /// Unknown, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model
@@ -40,7 +40,7 @@ pub struct ConfiguredLimits {
     pub day_begins: Duration,
     /// Requests at once.
     pub concurrent: Option<u64>,
-    /// How much of a minute may go at once; learned if not stated.
+    /// Amount that may go at once, as a time at the rate; learned if not stated.
     pub burst: Option<Duration>,
     /// How the provider counts; chooses margin and window.
     pub algorithm: Option<Algorithm>,

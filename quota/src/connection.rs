@@ -84,8 +84,8 @@ impl Connection {
             let config = ConnectionManagerConfig::new()
                 .set_connection_timeout(Some(answer_within))
                 .set_response_timeout(Some(answer_within))
-                // The callers' breaker does the pausing. More attempts in one command would end in
-                // a time-out that hides the first error.
+                // The callers' breaker pauses. More attempts in one command would end in a time-out
+                // that hides the first error.
                 .set_number_of_retries(0);
             let client = Client::open(url).map_err(bad)?;
             let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
@@ -171,8 +171,8 @@ impl Connection {
         }
     }
 
-    /// Replaces the manager, which keeps a refusal for ever: the password may be corrected at the
-    /// server.
+    /// Replaces the manager, which would keep a refusal for ever although the password may be
+    /// corrected at the server.
     fn knock_again(&self) {
         if let Kind::Single { client, config, manager } = &self.kind
             && let Ok(new) =

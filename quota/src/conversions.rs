@@ -12,7 +12,7 @@ pub(crate) fn whole(number: f64) -> u64 {
     number as u64
 }
 
-/// As an index or a count.
+/// Converts to an index or a count.
 // The cast saturates, as it should.
 pub(crate) fn index(number: f64) -> usize {
     number as usize

@@ -1,5 +1,5 @@
-//! Who decides about a call: Redis, which is asked in batches, or while it is away this worker's own
-//! share.
+//! Decides about a call: by Redis, which is asked in batches, or, while it is away, by this
+//! worker's own share.
 
 use std::{
     sync::Arc,
@@ -23,7 +23,7 @@ use crate::{
     store::{Ask, Decision, Hold, Settlement, Store as _},
 };
 
-/// When to check again for a slot that only the other store counts as taken.
+/// Delay before the next check for a slot that only the other store counts as taken.
 const OTHER_STORE_WAIT: Duration = Duration::from_secs(1);
 
 impl Shared {
@@ -152,7 +152,7 @@ impl Shared {
         }
     }
 
-    /// Sends one batch. False if Redis is away.
+    /// Sends one batch. Returns false if Redis is away.
     async fn send_batch(self: &Arc<Self>, model: &ModelQuota, callers: Vec<Caller>) -> bool {
         let Some(redis) = &self.redis else { return false };
         let asks: Vec<Ask> = callers.iter().map(|caller| caller.ask.clone()).collect();
@@ -191,8 +191,8 @@ impl Shared {
         true
     }
 
-    /// Has callers that wait in place ask now, as far as there is room. `room` is the time that an
-    /// even pace takes to use it.
+    /// Makes callers that wait in place ask now, as far as there is room. `room` is the time that
+    /// an even pace takes to use it.
     pub(crate) fn wake(self: &Arc<Self>, model: &ModelId, room: Duration) {
         self.intake.record_room(model, room);
         for caller in self.waiters.take_fitting(model, room) {
@@ -230,7 +230,8 @@ impl Drop for Awaited<'_> {
     }
 }
 
-/// The limit on calls in flight is reached, counting both stores. The ticket is valid in neither.
+/// The decision at the limit on calls in flight, counting both stores. The ticket is valid in
+/// neither.
 fn wait_for_other_store(ask: &Ask) -> Decision {
     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
     Decision::Wait { wait: OTHER_STORE_WAIT, hold: Hold::InFlight, deficit: 1, ticket }

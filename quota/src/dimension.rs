@@ -1,4 +1,4 @@
-//! What limits count. This file has each dimension's name and configuration key, and
+//! The quantities that limits count. This file has each dimension's name and configuration key, and
 //! [`Amounts::call`] has the cost of a call. No other code knows the number of dimensions: values
 //! for each are a [`PerDimension`].
 
@@ -244,7 +244,7 @@ impl DayLimit {
     /// Both of them.
     pub const ALL: [Self; 2] = [Self::Requests, Self::Tokens];
 
-    /// From its number in the scripts' replies (`lua/include/holds.lua`).
+    /// Converts a number in the scripts' replies (`lua/include/holds.lua`).
     pub(crate) fn from_code(code: i64) -> Option<Self> {
         match code {
             8 => Some(Self::Requests),
@@ -279,7 +279,7 @@ impl fmt::Display for DayLimit {
 /// A change of a limit while a fleet runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Change {
-    /// The limit stays as it is.
+    /// The limit is unchanged.
     #[default]
     Keep,
     /// The configured limit is in force again.

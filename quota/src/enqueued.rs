@@ -1,5 +1,5 @@
-//! How many of the input tokens that a provider lets wait in its batch API are taken by the fleet's
-//! batches.
+//! Counts the input tokens of the fleet's batches that wait in a provider's batch API, which limits
+//! them.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const LIFE: Duration = Duration::from_secs(25 * 3_600);
 pub enum Enqueued {
     /// The batch counts until [`Quota::dequeue`], for 25 hours at most.
     Entered,
-    /// The batch does not fit beside the other batches.
+    /// The batch does not fit together with the other batches.
     Full {
         /// Input tokens of the other batches.
         others: u64,
@@ -24,9 +24,9 @@ pub enum Enqueued {
 }
 
 impl Quota {
-    /// Enters a provider's batch under `id` with its input tokens. `limit` is how many tokens of
-    /// the model the provider lets wait. Entered again, the batch holds the new number. A single
-    /// batch is entered whatever it holds. Without a Redis nothing is counted.
+    /// Enters a provider's batch under `id` with its input tokens. `limit` is the maximum of the
+    /// model's tokens that the provider lets wait. Entered again, the batch holds the new number. A
+    /// single batch is entered with any number. Without a Redis nothing is counted.
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
@@ -44,7 +44,7 @@ impl Quota {
     /// Removes a batch that has ended or was never submitted.
     ///
     /// # Errors
-    /// As [`Self::enqueue`]; the batch then counts until its time is over.
+    /// The errors of [`Self::enqueue`]; the batch then counts until its time is over.
     pub async fn dequeue(&self, model: &ModelId, id: &str) -> Result<(), Error> {
         self.run_script(model, id, 0, 0).await.map(|_| ())
     }

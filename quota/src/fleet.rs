@@ -7,7 +7,7 @@ use std::{
 
 use crate::{error::Error, key, redis_store, wire};
 
-/// How often a worker reports; it counts as gone after three times as long.
+/// Interval between a worker's reports; it counts as gone after three times as long.
 pub(crate) const BEAT: Duration = Duration::from_secs(5);
 const GONE_AFTER: Duration = Duration::from_secs(15);
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crate::{error::Error, key, quota::Quota};
 
-/// How long a text lives after a worker last kept it.
+/// Life of a text after a worker last kept it.
 const LIVES: Duration = Duration::from_secs(900);
 
 impl Quota {
     /// Stores `text` for the fleet for 15 minutes under a name that no other text has. Repeat it
     /// within that time: that costs one short command. Does nothing without a Redis. The text must
-    /// hold no credential.
+    /// not contain a credential.
     ///
     /// # Errors
     /// [`Error::Away`].

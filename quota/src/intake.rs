@@ -1,5 +1,6 @@
-//! How many documents a worker takes from its task queues: those that the quota admits soon. The
-//! others stay in Temporal, where priority and fairness order them and any worker may take them.
+//! The number of documents that a worker takes from its task queues: those that the quota admits
+//! soon. The others stay in Temporal, where priority and fairness order them and any worker may
+//! take them.
 //!
 //! A worker takes a document before it knows the document's model. So each lane has one number, its
 //! *share*: the documents that may be on their way to the quota at once. It follows from the waits
@@ -43,7 +44,7 @@ use crate::{
 /// The controller's numbers, converted.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
-    /// How long documents should wait in their slots, in seconds.
+    /// Target for the wait of documents in their slots, in seconds.
     target: f64,
     far: Duration,
     first: u64,
@@ -67,8 +68,8 @@ struct LatestWait {
     wait: f64,
     /// In seconds.
     cost: f64,
-    /// One document should wait here in case room comes early. False if another worker has to take
-    /// it.
+    /// Whether one document should wait here in case room comes early. False if another worker has
+    /// to take it.
     waits_here: bool,
 }
 
@@ -82,7 +83,7 @@ impl LatestWait {
 /// The state of one model in one lane.
 #[derive(Debug)]
 struct ModelState {
-    /// When a call last asked for the model.
+    /// Time of the last ask of a call for the model.
     at: Instant,
     /// `None` while no call has had to wait.
     latest: Option<LatestWait>,
@@ -99,7 +100,7 @@ impl ModelState {
         Self { at: now, latest: None, admitted: 0, waiting: 0, calling: 0 }
     }
 
-    /// True if no call asks for the model any more and no wait is known.
+    /// Whether no call asks for the model any more and no wait is known.
     fn is_over(&self, far: Duration, now: Instant) -> bool {
         self.waiting + self.calling == 0
             && now.saturating_duration_since(self.at) > far
@@ -138,7 +139,7 @@ impl Intake {
         Self::with_clock(in_place, &Numbers::DEFAULT, Instant::now)
     }
 
-    /// With other numbers and a clock that the caller sets: for simulations.
+    /// Creates one with other numbers and a clock that the caller sets, for simulations.
     pub fn with_clock(in_place: Duration, numbers: &Numbers, clock: fn() -> Instant) -> Self {
         let bounds = Bounds::new(in_place, numbers);
         Self { bounds, clock, lanes: Mutex::default(), change: Notify::new() }
@@ -204,7 +205,7 @@ impl Intake {
         QueuedAttempt { intake, lane, model, is_calling: false }
     }
 
-    /// How long until a lane that holds `held` slots may take one more document; zero for now.
+    /// Time until a lane that holds `held` slots may take one more document; zero for now.
     pub fn until_next(&self, lane: &Lane, held: usize, workers: u64) -> Duration {
         let now = (self.clock)();
         let far = self.bounds.far;
@@ -215,7 +216,7 @@ impl Intake {
         Duration::from_secs_f64(seconds.clamp(0.0, far.as_secs_f64()))
     }
 
-    /// Wakes waiting suppliers: a slot was returned.
+    /// Wakes waiting suppliers, because a slot was returned.
     pub(crate) fn notify_free_slot(&self) {
         self.change.notify_waiters();
     }

@@ -1,4 +1,4 @@
-//! The only file that spells a Redis key.
+//! The names of all keys in Redis; no other file contains one.
 
 use tidegate_types::{ModelId, Tenant};
 
@@ -118,10 +118,10 @@ pub fn bucket(prefix: &str, name: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{bucket:{}}}:level", name.replace(['{', '}'], "_"))
 }
 
-/// Whether a prefix can be used.
+/// Checks whether a prefix can be used.
 ///
 /// # Errors
-/// A sentence that says what to change.
+/// A sentence that states the remedy.
 pub fn check_prefix(prefix: &str) -> Result<(), String> {
     if prefix.is_empty()
         || prefix.len() > 64
@@ -135,10 +135,10 @@ pub fn check_prefix(prefix: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a group of models can have this name.
+/// Checks whether a group of models can have this name.
 ///
 /// # Errors
-/// A sentence that says what to change.
+/// A sentence that states the remedy.
 pub fn check_group(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !"{}".contains(c);
     if name.is_empty() || name.len() > 128 || !name.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Numbers of lanes in Redis. A lane keeps its number, whatever other lanes a program has.
+//! Numbers of lanes in Redis. A lane keeps its number, with any other lanes of a program.
 
 use tidegate_types::Lane;
 
@@ -8,7 +8,7 @@ use crate::{
     lanes::{Lanes, Share},
 };
 
-/// Seconds after which an unnamed lane is forgotten: as long as what operators set.
+/// Seconds after which an unnamed lane is forgotten: as long as operators' settings.
 const LIFE: &str = "2592000";
 
 /// The script's largest number.
@@ -25,8 +25,8 @@ impl LaneNumbers {
         u64::try_from(at + 1).ok()
     }
 
-    /// The share of each number's lane: this program's own configuration, else that of other
-    /// programs, else nothing guaranteed.
+    /// The share of each number's lane: from this program's own configuration, or else from other
+    /// programs, or else with nothing guaranteed.
     pub(crate) fn shares(&self, own: &Lanes) -> impl Iterator<Item = Share> {
         self.0.iter().map(|known| {
             let Some((lane, said)) = known else { return Share::BORROWED };

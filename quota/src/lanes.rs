@@ -9,9 +9,9 @@ use crate::limits::LimitError;
 /// A lane's share of each limit and of a worker's slots, as parts of 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// Guaranteed, whatever the other lanes do.
+    /// The guaranteed part, with any use by other lanes.
     pub guaranteed: f64,
-    /// The most it may borrow when the others are idle.
+    /// The maximum part that it may borrow when the others are idle.
     pub ceiling: f64,
 }
 

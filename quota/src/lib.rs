@@ -23,38 +23,39 @@
 //! share the limits: while Redis is away each takes only its part of them, and a process that
 //! counts no others takes the whole limit.
 //!
-//! A reservation is what the call is expected to use; the settlement states what it really used. A
-//! refused caller gets a [`Ticket`] that keeps its turn, in whichever process it asks next. A
-//! worker that dies needs no cleaning up: its reservation leaves the window by itself. A permit
-//! dropped before [`Permit::sent`] is released.
+//! A reservation is the expected use of the call; the settlement states its real use. A refused
+//! caller gets a [`Ticket`] that keeps its turn, also if another process asks next. A worker that
+//! dies needs no cleaning up: its reservation leaves the window by itself. A permit dropped before
+//! [`Permit::sent`] is released.
 //!
 //! # Layout
 //!
-//! * [`configured_limits`]: limits as a configuration states them
-//! * [`dimension`]: what limits count, and types with one value for each
-//! * [`limits`], [`lanes`], [`model`]: what a provider allows, and to which class of traffic
+//! * [`configured_limits`]: limits in the form of a configuration
+//! * [`dimension`]: the quantities that limits count, and types with one value for each
+//! * [`limits`], [`lanes`], [`model`]: limits of a provider, and their shares for classes of
+//!   traffic
 //! * `lane_numbers`: the number of each lane in Redis
-//! * [`request`], [`permit`], [`refused`]: what a caller asks for and gets
+//! * [`request`], [`permit`], [`refused`]: a caller's request and the two answers
 //! * [`quota`]: the handle: limits, pause, resume, inspect; further parts of it: `admit`
 //!   ([`Quota::admit`]), `beat` ([`Quota::keep_alive`]), `mark`, `take`, `read_history`,
 //!   `operator_actions`
 //! * [`run`]: [`Quota::run`]: admission, call and settlement in one
 //! * [`store`]: the operations of a store; [`memory`] and [`redis_store`] are the two stores
-//! * [`intake`]: how many documents a worker takes
+//! * [`intake`]: the number of documents that a worker takes
 //! * `decide`: which store decides about a call; `reserve_batcher`: calls of this process share
 //!   script calls; `caller`: one waiting call; `batches`: the next batch of each group; `waiters`:
 //!   calls that wait in place
-//! * [`come_back`]: when a waiting caller asks again
+//! * [`come_back`]: the time at which a waiting caller asks again
 //! * [`snapshot`]: a model's quota at one moment, for people and metrics
 //! * [`budget`]: budgets in US dollars, for a tenant's day or for a batch
 //! * [`turns`]: turns of callers without a ticket, kept under a name
 //! * [`bucket`]: a plain token bucket, for APIs that are not language models
-//! * `shared`, `breaker`, `fleet`: the state of a limiter, and what it does while Redis is away
+//! * `shared`, `breaker`, `fleet`: the state of a limiter, and its behaviour while Redis is away
 //! * `connection`, `key`, `script`, `wire`: the protocol with Redis; `conversions`: between
 //!   integers, durations and floats
 //! * [`layout`]: the versions of the data in Redis
-//! * [`call_stats`]: how many calls in flight a limit can use
-//! * [`output_cap_cost`]: what `max_output_tokens` costs where the provider counts it
+//! * [`call_stats`]: the number of calls in flight that a limit can use
+//! * [`output_cap_cost`]: the cost of `max_output_tokens` where the provider counts it
 //! * [`operator_holds`]: batches and models that operators hold
 //! * `state_changes`: log lines for a gate that closes or opens; [`usage_history`]: the last hour,
 //!   for people

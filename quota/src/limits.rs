@@ -20,7 +20,7 @@ pub struct Limits {
     pub requests_per_day: Option<u64>,
     /// Input and output tokens a day, counted together.
     pub tokens_per_day: Option<u64>,
-    /// By how much the provider's day begins before 00:00 UTC. Default 0; a day that begins at
+    /// Time by which the provider's day begins before 00:00 UTC. Default 0; a day that begins at
     /// 00:00 Pacific standard time begins 16 h before the next UTC day.
     pub day_offset: Duration,
     /// The part of each limit that is used. Default 0.98: with [`Self::window`], no refusal by any
@@ -29,15 +29,15 @@ pub struct Limits {
     /// The window in which the limits hold. Default 60.5 s: the half second covers the skew between
     /// our clock and the provider's.
     pub window: Duration,
-    /// How much may be drawn at once, as a time at the rate; `None`, the default, if that is
+    /// The amount that may be drawn at once, as a time at the rate; `None`, the default, if it is
     /// learned. With one second, "60 a minute" is kept as "1 a second".
     pub burst: Option<Duration>,
     /// Whether the limits are known to be token buckets as deep as a minute, refilled evenly: full
     /// bucket and refill may both be used, until a refusal. Default false.
     pub token_bucket: bool,
-    /// A call that has outlived the window counts among the calls at once for this long after its
-    /// admission or its last renewal. Default 120 s; a live permit renews its lease well before.
-    /// Never shorter than the window and a half.
+    /// A call that has outlived the window counts as in flight for this long after its admission or
+    /// its last renewal. Default 120 s; a live permit renews its lease well before. Never shorter
+    /// than the window and a half.
     pub lease: Duration,
 }
 
@@ -86,13 +86,13 @@ impl Limits {
         self.lease.max(self.window.mul_f64(1.5))
     }
 
-    /// The most that is admitted in one window: each limit times the margin, rounded down but at
+    /// The maximum that is admitted in one window: each limit times the margin, rounded down but at
     /// least 1; 0 for no limit.
     pub fn effective(&self) -> Amounts {
         self.per_minute.map(|limit| limit.map_or(0, |limit| self.with_margin(limit)))
     }
 
-    /// How long an even pace takes for the amounts, in the dimension where that is longest.
+    /// Time that an even pace takes for the amounts, in the dimension where it is longest.
     pub(crate) fn pace_of(&self, amounts: &Amounts) -> Duration {
         let limits = self.effective();
         let part = |(it, amount): (Dimension, &u64)| float(*amount) / float(limits[it].max(1));
@@ -109,7 +109,7 @@ impl Limits {
 /// An invalid limit or lane.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LimitError {
-    /// A limit of 0 would admit nothing, ever.
+    /// A limit of 0, which would never admit anything.
     #[error("the limit on {0} is 0, which would admit nothing; leave it out for no limit")]
     Zero(&'static str),
     /// There is no limit at all.
@@ -118,7 +118,7 @@ pub enum LimitError {
     /// The margin is not a part of 1.
     #[error("margin is {0}; it must lie above 0 and not above 1")]
     Margin(f64),
-    /// A window or burst of nothing.
+    /// A window or burst of zero.
     #[error("{0} must be longer than 0")]
     Duration(&'static str),
     /// There is no lane.

@@ -1,16 +1,16 @@
-//! The mark: shows whether Redis has lost what operators set.
+//! The mark: shows whether Redis has lost operators' settings.
 
 use std::time::Duration;
 
 use crate::{error::Error, key, quota::Quota, redis_store};
 
-/// How long the mark lives without renewal: twice as long as what operators set, so that it never
-/// ends first.
+/// Life of the mark without renewal: twice that of operators' settings, so that it never ends
+/// first.
 const MARK_LIVES: Duration = Duration::from_secs(60 * 86_400);
 
 impl Quota {
-    /// The mark: a name that Redis holds until it loses everything, replaced whenever limits are
-    /// set. `None` if Redis has lost it or never had it.
+    /// Reads the mark: a name that Redis keeps until it loses everything, replaced whenever limits
+    /// are set. `None` if Redis has lost it or never had it.
     ///
     /// # Errors
     /// [`Error::Away`]; also without a Redis.
@@ -22,7 +22,7 @@ impl Quota {
     /// Extends the mark's life to 60 days from now, if there is one.
     ///
     /// # Errors
-    /// As [`Self::mark`].
+    /// The errors of [`Self::mark`].
     pub async fn keep_mark(&self) -> Result<(), Error> {
         let (redis, key) = self.mark_key()?;
         let mut lives = redis::cmd("EXPIRE");
@@ -33,7 +33,7 @@ impl Quota {
     /// Writes a mark, unless there is one.
     ///
     /// # Errors
-    /// As [`Self::mark`].
+    /// The errors of [`Self::mark`].
     pub async fn make_mark(&self) -> Result<(), Error> {
         self.write_mark("NX").await
     }

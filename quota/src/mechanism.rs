@@ -3,13 +3,13 @@
 //! or vendors. It is `lua/` in memory: the scripts are tested against it, and a process uses it
 //! while Redis is away.
 //!
-//! A level is stored as what is *drawn* ahead of the rate. So another capacity changes no level,
+//! A level is stored as the amount *drawn* ahead of the rate. So another capacity changes no level,
 //! and the policy never needs to write one. Times are microseconds.
 //!
-//! * `levels`: refills levels, and computes how long until there is room
+//! * `levels`: refills levels, and computes the time until there is room
 //! * `queue`: the order of turns
 //! * `state`: the parts of the state; `entry`: admitted calls, and the window
-//! * `gate`, `in_flight`, `day`: limits beside the plan
+//! * `gate`, `in_flight`, `day`: limits outside the plan
 //! * `log`: observations for the policy; `learned`: the use of each template's calls; `settle`: the
 //!   end of a call; `snapshot`: the state for people
 
@@ -87,10 +87,10 @@ pub(crate) struct Mechanism {
     pub(crate) version: u64,
     pub(crate) plan: Plan,
     drawn: Units,
-    /// The most drawn since the policy last ran, up to the capacity: a call larger than the
-    /// capacity goes when nothing is drawn, and shows nothing.
+    /// The maximum drawn since the policy last ran, up to the capacity: a call larger than the
+    /// capacity is admitted when nothing is drawn, and proves nothing.
     peak: Units,
-    /// Everything ever drawn, after corrections: the policy measures rates by it.
+    /// The total ever drawn, after corrections: the policy measures rates by it.
     spent: Units,
     /// Amounts that policies added to the drawn amounts.
     changed: Units,
@@ -122,7 +122,8 @@ struct LaneState {
     passed: f64,
     /// Work that is kept for the lane's next call.
     standby: f64,
-    /// The most work that the first caller in turn needs, and until when it may come for it.
+    /// The most work that the first caller in turn needs, and the time until which it may come for
+    /// it.
     need: (f64, f64),
     used: Units,
     in_flight: f64,
@@ -156,7 +157,7 @@ impl LaneState {
     }
 }
 
-/// Why a call waits, and for how long.
+/// The reason why a call waits, and for how long.
 #[derive(Debug, Clone, Copy)]
 struct Obstacle {
     wait: f64,
@@ -176,7 +177,7 @@ impl Obstacle {
 }
 
 impl Mechanism {
-    /// A quota without a plan, which limits nothing: write a plan before anything else.
+    /// A quota without a plan, which limits nothing: write a plan before any other use.
     pub(crate) fn new(now: f64) -> Self {
         let limits = PerDimension::default();
         Self {
@@ -204,7 +205,7 @@ impl Mechanism {
         }
     }
 
-    /// Admits calls of one lane or returns when to come back, one after the other at one time.
+    /// Admits calls of one lane or returns when to come back, one after the other at the same time.
     pub(crate) fn reserve_all(&mut self, terms: &Terms<'_>, asks: &[Ask]) -> Vec<Decision> {
         let Some(lane) = asks.first().map(|ask| ask.lane) else { return Vec::new() };
         self.lanes[lane].advance_queue();
@@ -324,8 +325,8 @@ impl Mechanism {
         lane.update_waiting();
     }
 
-    /// Writes a plan and adds its changes to what is drawn. False if another plan was written since
-    /// the reading.
+    /// Writes a plan and adds its changes to the drawn amounts. Returns false if another plan was
+    /// written since the reading.
     pub(crate) fn write_plan(
         &mut self,
         version: u64,

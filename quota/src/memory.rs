@@ -43,12 +43,12 @@ pub struct Store {
     tasks: KeptTasks,
 }
 
-/// A quota's mechanism and what its policy knows.
+/// A quota's mechanism and its policy's knowledge.
 struct QuotaState {
     mechanism: Mechanism,
     known: Known,
     configured: Option<Configured>,
-    /// When it took over from Redis, and what was drawn then.
+    /// Time when it took over from Redis, and the amounts drawn then.
     began: Option<(f64, Units)>,
 }
 
@@ -74,7 +74,7 @@ impl QuotaState {
         }
     }
 
-    /// Runs the policy. False if another plan was written since the reading.
+    /// Runs the policy. Returns false if another plan was written since the reading.
     fn run_policy(
         &mut self,
         reading: &crate::mechanism::log::Reading,
@@ -123,13 +123,13 @@ impl Store {
         }
     }
 
-    /// With other numbers: for simulations.
+    /// Sets other numbers, for simulations.
     #[doc(hidden)]
     pub fn with_numbers(self, numbers: Numbers) -> Self {
         Self { numbers, ..self }
     }
 
-    /// For tests: whether tasks of the policy are kept instead of run at once.
+    /// Sets, for tests, whether tasks of the policy are kept instead of run at once.
     #[doc(hidden)]
     pub fn keep_tasks(&self, keep: bool) {
         self.tasks.set_keep(keep);
@@ -163,7 +163,7 @@ impl Store {
         })
     }
 
-    /// Takes over from what was known of the whole quota. `share` is `1 / parts` of it.
+    /// Takes over from the known state of the whole quota. `share` is `1 / parts` of it.
     #[doc(hidden)]
     pub fn begin(&self, share: &ModelQuota, remembered: &Remembered, parts: u64) {
         let configured = Configured::from_model(share);
@@ -224,7 +224,7 @@ impl Store {
 
     fn now(&self) -> f64 {
         match &self.clock {
-            // Far from 0, as the server's clock is: 0 stands for "never" and "no ticket".
+            // Far from 0, like the server's clock: 0 stands for "never" and "no ticket".
             Clock::Process(start) => micros(start.elapsed()).floor() + 1e12,
             Clock::Test(micros) => float(micros.load(Ordering::SeqCst)),
         }

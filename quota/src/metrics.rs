@@ -1,4 +1,4 @@
-//! Every metric of this crate; no other file spells a metric's name.
+//! All metrics of this crate; no other file contains a metric's name.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One model as the limiter knows it.
+//! One model and its quota.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -10,14 +10,14 @@ use crate::{
     limits::{LimitError, Limits},
 };
 
-/// One model as the limiter knows it.
+/// One model and its quota.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelQuota {
     /// The model.
     pub id: ModelId,
     /// Its limits.
     pub limits: Limits,
-    /// How the provider counts calls towards its limits.
+    /// The rules by which the provider counts calls towards its limits.
     pub charge: Charge,
     /// The lanes' shares of the limits.
     pub lanes: Arc<Lanes>,
@@ -30,7 +30,7 @@ impl ModelQuota {
     /// Checks a model's limits.
     ///
     /// # Errors
-    /// [`LimitError`] says which value is invalid and what to write instead.
+    /// [`LimitError`] names the invalid value and the remedy.
     pub fn new(
         id: ModelId,
         limits: Limits,
@@ -58,7 +58,7 @@ impl ModelQuota {
         Ok(Self { id, limits, charge, lanes, group: None })
     }
 
-    /// This model as one of several that share a quota.
+    /// Makes this model share a quota with others.
     pub fn sharing(self, group: &str) -> Self {
         Self { group: Some(group.into()), ..self }
     }
@@ -114,8 +114,8 @@ impl ModelQuota {
         amounts
     }
 
-    /// The amounts that a call is charged if it was refused or failed before any work: no tokens,
-    /// and a request where the provider counts such calls.
+    /// The amounts charged for a call that was refused or failed before any work: no tokens, and a
+    /// request if the provider counts such calls.
     pub fn unused(&self) -> Amounts {
         Amounts { requests: u64::from(self.charge.failed_calls), ..Amounts::default() }
     }

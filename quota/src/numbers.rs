@@ -1,5 +1,5 @@
 //! Every number of the limiter. The mechanism (`lua/` and its twin in memory), the policy and the
-//! controller (`intake.rs`) hold no others but 0, 1, -1 and units. `lua/include/numbers.lua`
+//! controller (`intake.rs`) contain no others except 0, 1, -1 and units. `lua/include/numbers.lua`
 //! repeats those that the scripts need; a test compares them.
 
 /// A second in the limiter's unit of time.
@@ -31,7 +31,7 @@ macro_rules! numbers {
             pub const ALL: &'static [(&'static str, f64, &'static str, &'static str)] =
                 &[$((stringify!($name), $default, $unit, $why),)*];
 
-            /// Sets a number by its name; false if there is none of that name.
+            /// Sets a number by its name. Returns false if there is none of that name.
             pub fn set(&mut self, name: &str, value: f64) -> bool {
                 match name {
                     $(stringify!($name) => self.$name = value,)*

@@ -14,16 +14,15 @@ use crate::{
     redis_store,
 };
 
-/// How long the hash lives after the last read.
+/// Life of the hash after the last read.
 const LIVES: Duration = Duration::from_secs(30 * 86_400);
 
-/// While idle, only one in this many checks is made.
+/// Factor by which checks are rarer while idle.
 const IDLE: u32 = 5;
 
 impl Quota {
     /// Holds a run of a batch, or releases it. After [`EVERY`] and a moment no worker starts a call
-    /// of a held run. `run` is a name that no other run has. Without a Redis this affects this
-    /// process only.
+    /// of a held run. `run` is unique to the run. Without a Redis this affects this process only.
     ///
     /// # Errors
     /// [`Error::Away`].
@@ -59,15 +58,15 @@ impl Quota {
         self.write(&format!("{MODEL}{model}"), None).await
     }
 
-    /// How long a run of a batch has been held, if this process knows that it is.
+    /// Time for which a run of a batch has been held, if this process knows that it is.
     pub fn batch_held_for(&self, run: &str) -> Option<Duration> {
         let since = self.shared.holds.held.lock().batches.get(run)?.since;
         Some(Duration::from_secs(seconds_since_1970(SystemTime::now()).saturating_sub(since)))
     }
 
-    /// Sets when limits of [`Self::set_limits`] end: after this time, or never. Call it before
-    /// setting the limits. Some worker then restores the configured ones; while no worker runs,
-    /// there are no calls either.
+    /// Sets the time after which limits of [`Self::set_limits`] end, or that they never end. Call
+    /// it before setting the limits. Some worker then restores the configured ones; while no worker
+    /// runs, there are no calls either.
     ///
     /// # Errors
     /// [`Error::Away`].
@@ -102,8 +101,8 @@ impl Quota {
         Ok(OperatorHolds::from_fields(redis.connection.command(&all).await?))
     }
 
-    /// Reads the holds again and again, and keeps the gates of held models closed, until it is
-    /// dropped. While Redis is away, the last known holds stay.
+    /// Reads the holds repeatedly, and keeps the gates of held models closed, until it is dropped.
+    /// While Redis is away, the last known holds stay.
     pub async fn keep_holds(&self) {
         let mut beat = tokio::time::interval(EVERY);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -1,6 +1,6 @@
-//! Batches and models that operators have paused without an end, and when limits end that were set
-//! for some time. All lie in one small hash beside the quota. A worker checks a counter every
-//! [`EVERY`] and reads the hash when the counter has moved; calls never read it.
+//! Batches and models that operators have paused without an end, and the end times of limits that
+//! were set for some time. All are in one small hash beside the quota. A worker checks a counter
+//! every [`EVERY`] and reads the hash when the counter has moved; calls never read it.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ pub(crate) const LIMITS: &str = "limits:";
 /// All holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperatorHolds {
-    /// Held runs of batches, by names that no other run has.
+    /// Held runs of batches, by unique names of the runs.
     pub batches: BTreeMap<String, HeldBatch>,
     /// Held models, each with the operator's reason.
     pub models: BTreeMap<ModelId, String>,
@@ -36,7 +36,7 @@ pub struct OperatorHolds {
 pub struct HeldBatch {
     /// The batch's id, which other runs may share.
     pub batch: String,
-    /// When it was held, in seconds since 1970.
+    /// The time when it was held, in seconds since 1970.
     pub since: u64,
 }
 
@@ -58,7 +58,7 @@ impl HeldBatch {
 #[derive(Debug, Default)]
 pub(crate) struct KnownHolds {
     pub(crate) held: Mutex<OperatorHolds>,
-    /// When this process last closed the gates of held models.
+    /// Time when this process last closed the gates of held models.
     pub(crate) closed: Mutex<Option<Instant>>,
 }
 
@@ -77,7 +77,7 @@ impl OperatorHolds {
         held
     }
 
-    /// How long until the limits set for a model end; `None` if they do not end.
+    /// Time until the limits set for a model end; `None` if they do not end.
     pub fn limit_left(&self, model: &ModelId) -> Option<Duration> {
         let until = UNIX_EPOCH + Duration::from_secs(*self.limits.get(model)?);
         Some(until.duration_since(SystemTime::now()).unwrap_or_default())

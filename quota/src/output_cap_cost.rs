@@ -1,4 +1,4 @@
-//! What `max_output_tokens` costs where the provider counts it, used or not.
+//! The cost of `max_output_tokens` where the provider counts it, used or not.
 
 use tidegate_types::Usage;
 
@@ -11,14 +11,13 @@ use crate::{
     snapshot::Snapshot,
 };
 
-/// The suggested bound is this many times the mean answer: answers rarely use a third of a good
-/// bound.
+/// Ratio of the suggested bound to the mean answer: answers rarely use a third of a good bound.
 const ROOM: f64 = 3.0;
 
-/// Fewer finished calls are no basis for a suggestion.
+/// Minimum number of finished calls for a suggestion.
 const ENOUGH: u64 = 10;
 
-/// A smaller gain is not worth a sentence.
+/// Minimum gain that is worth a sentence.
 const WORTH_SAYING: f64 = 1.3;
 
 /// The cost of the bound on output, and the gain of a smaller one.
@@ -75,7 +74,7 @@ fn calls_per_second_within(
 /// The gain of a smaller `max_output_tokens`, from the finished calls in the window. `None` if it
 /// is small, or too little is known.
 pub fn output_cap_cost(model: &ModelQuota, snapshot: &Snapshot) -> Option<OutputCapCost> {
-    // The level follows the provider's own meter, whatever it counts.
+    // The level follows the provider's own meter, with any rules of counting.
     let told = |it| {
         let plan = snapshot.get(it).plan;
         plan.is_some_and(|plan| plan.window.why == Why::Even && !model.limits.token_bucket)

@@ -13,7 +13,7 @@ use crate::{
     store::{Meter, Pause, ProviderSignal, Settlement, Store as _, UsageSample},
 };
 
-/// Permission for one provider call. Settle it with what the call used.
+/// Permission for one provider call. Settle it with the use of the call.
 ///
 /// * Dropped before [`Self::sent`]: released, nothing was used.
 /// * Dropped after it: the reservation stays charged until it leaves the window, because the
@@ -45,12 +45,13 @@ pub(crate) enum State {
 }
 
 impl Permit {
-    /// Call this before the request leaves: from then on the provider may have done the work.
+    /// Marks the call as sent. Call this before the request leaves: from then on the provider may
+    /// have done the work.
     pub fn sent(&mut self) {
         self.state = State::Sent;
     }
 
-    /// Settles the call with what it used. The rest of the reservation is given back, or the excess
+    /// Settles the call with its use. The rest of the reservation is given back, or the excess
     /// becomes a debt.
     pub async fn settle(mut self, usage: &Usage) {
         let sample = UsageSample {
@@ -70,7 +71,7 @@ impl Permit {
     }
 
     /// Settles a call that was never sent or was refused without any work: no tokens are charged,
-    /// and a request where the provider counts such calls
+    /// and a request if the provider counts such calls
     /// ([`Charge::failed_calls`](tidegate_types::Charge::failed_calls)).
     pub async fn settle_unused(self) {
         self.unused(ProviderSignal::None, None).await;
@@ -106,7 +107,7 @@ impl Permit {
         self.unused(ProviderSignal::Overloaded, None).await;
     }
 
-    /// Settles a call to a provider that gives nothing more for `wait`: until its day ends, or
+    /// Settles a call to a provider that refuses further calls for `wait`: until its day ends, or
     /// until it is worth trying again. The gate closes for the whole fleet until then, or until an
     /// operator opens it.
     pub async fn exhausted(self, wait: Duration, reason: &str) {
@@ -179,7 +180,8 @@ impl Drop for Permit {
             return;
         }
         metrics::record_end(&self.model.id, &self.lane);
-        // Outside a runtime nothing can be sent; the reservation then leaves the window by itself.
+        // Outside a runtime no request can be sent; the reservation then leaves the window by
+        // itself.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (shared, model, backend) =
                 (Arc::clone(&self.shared), Arc::clone(&self.model), self.backend);

@@ -1,4 +1,4 @@
-//! A plan: the numbers by which calls are admitted, each with the reason that people are shown.
+//! A plan: the numbers by which calls are admitted, each with the reason that is shown to people.
 //! Times are microseconds.
 
 use std::fmt;
@@ -18,7 +18,7 @@ pub(crate) fn units(amounts: &Amounts) -> Units {
 /// The numbers that the mechanism follows exactly until the next plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
-    /// The longest wait given: later more is known.
+    /// The longest wait given: by then more will be known.
     pub horizon: f64,
     /// Calls at once; 0 for no limit.
     pub concurrent: f64,
@@ -59,13 +59,13 @@ pub enum Why {
     Set,
     /// The provider states less than is configured.
     Stated,
-    /// The provider let through this rate between refusals.
+    /// The rate that the provider let through between refusals.
     Refused,
     /// Nothing is known yet.
     First,
     /// No answer has checked the estimates yet.
     Unproven,
-    /// The deepest burst went well, and one step more is tried.
+    /// The deepest burst went well, so one step more is tried.
     Explored,
     /// A burst of more was refused.
     TooDeep,
@@ -140,7 +140,7 @@ impl Allowance {
         crate::conversions::whole(self.capacity.value)
     }
 
-    /// What is drawn, if what fills the window counts as drawn.
+    /// The drawn amount, if the content of the window counts as drawn.
     pub(crate) fn level(&self, drawn: f64, total: f64) -> f64 {
         let room = (self.window.value - total).max(0.0);
         drawn.max(self.capacity.value - room)

@@ -1,10 +1,10 @@
-//! Computes a plan from what is known of a provider. The policy is a pure function: from earlier
+//! Computes a plan from the knowledge of a provider. The policy is a pure function: from earlier
 //! knowledge and the log it computes new knowledge, a plan, and changes of levels. Times are
 //! microseconds.
 //!
-//! * `known`: what is kept between two runs; `configured`: what the configuration states
+//! * `known`: the knowledge that is kept between two runs; `configured`: the configuration
 //! * `refusal`, `meter`: learn from one observation
-//! * `capacity`: how much may be drawn at once
+//! * `capacity`: the amount that may be drawn at once
 
 mod capacity;
 mod configured;
@@ -30,7 +30,7 @@ use known::KnownDimension;
 pub(crate) struct Outcome {
     pub(crate) known: Known,
     pub(crate) plan: Plan,
-    /// To add to what is drawn.
+    /// Amount to add to the drawn amounts.
     pub(crate) change: Units,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn run(
     configured: &Configured,
     numbers: &Numbers,
 ) -> Outcome {
-    // After a failover to a server whose clock is behind, time goes on from there.
+    // After a failover to a server whose clock is behind, time continues from there.
     if reading.now < known.at {
         known.move_by(reading.now - known.at);
     }
@@ -116,7 +116,7 @@ pub(crate) fn run(
     if known.since <= 0.0 || Dimension::ALL.into_iter().any(differs) {
         (known.since, known.parts) = (reading.now, parts);
     }
-    // No wait is longer than the plan's rates and capacities have held.
+    // No wait is longer than the time for which the plan's rates and capacities have held.
     let horizon = numbers.horizon.max(reading.now - known.since);
     let concurrent = known.concurrent(configured);
     Outcome { known, plan: Plan { horizon, concurrent, limits: allowances }, change }

@@ -1,5 +1,5 @@
-//! Which models a worker inspects with each beat: those in use, here or as last seen in the fleet.
-//! It inspects all models once at the start and whenever an operator has changed something. So the
+//! The models that a worker inspects with each beat: those in use, here or as last seen in the
+//! fleet. It inspects all models once at the start and after each change by an operator. So the
 //! load of an idle worker on Redis does not grow with the number of configured models.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use tidegate_types::ModelId;
 
 use crate::snapshot::Snapshot;
 
-/// Which models are in use.
+/// The models in use.
 #[derive(Debug, Default)]
 pub(crate) struct PollSchedule(Mutex<State>);
 
@@ -17,7 +17,7 @@ pub(crate) struct PollSchedule(Mutex<State>);
 struct State {
     /// Models that were asked for, or were in use when last inspected.
     busy: BTreeSet<ModelId>,
-    /// All models were inspected since an operator last changed something.
+    /// Whether all models were inspected since an operator's last change.
     all_polled: bool,
 }
 
@@ -36,7 +36,7 @@ impl PollSchedule {
         state.all_polled && state.busy.is_empty()
     }
 
-    /// Has all models inspected next: an operator has changed something.
+    /// Schedules all models for the next inspection, after a change by an operator.
     pub(crate) fn poll_all(&self) {
         self.0.lock().all_polled = false;
     }
@@ -51,7 +51,7 @@ impl PollSchedule {
         }
     }
 
-    /// Takes in a model's snapshot.
+    /// Records a model's snapshot.
     pub(crate) fn record_snapshot(&self, model: &ModelId, snapshot: &Snapshot) {
         let mut state = self.0.lock();
         if snapshot.is_idle() {

@@ -25,10 +25,10 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// A limiter that a fleet shares through Redis: `redis://`, `rediss://`, `unix://`,
+    /// Creates a limiter that a fleet shares through Redis: `redis://`, `rediss://`, `unix://`,
     /// `redis+cluster://host:port,…` or `redis+sentinel://host:port,…/master-name`. Connects at the
-    /// first use; while Redis is away every process that runs [`Self::keep_alive`] keeps to its share
-    /// of the limits.
+    /// first use; while Redis is away every process that runs [`Self::keep_alive`] keeps to its
+    /// share of the limits.
     ///
     /// # Errors
     /// [`Error::Address`] when the URL or the key prefix cannot be used.
@@ -45,7 +45,7 @@ impl Quota {
         Ok(Self { shared: Arc::new(Shared::new(Some(store), models, options)) })
     }
 
-    /// A limiter for this process alone.
+    /// Creates a limiter for only this process.
     pub fn in_memory(models: impl IntoIterator<Item = ModelQuota>, options: Options) -> Self {
         Self { shared: Arc::new(Shared::new(None, models, options)) }
     }
@@ -81,7 +81,7 @@ impl Quota {
         Ok(snapshot)
     }
 
-    /// Closes a model's gate for the whole fleet, and returns how long it is closed now.
+    /// Closes a model's gate for the whole fleet, and returns the time for which it is closed now.
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].

@@ -36,7 +36,7 @@ use crate::{
     wire_read::{Inspected, PolicyTask, read_inspected},
 };
 
-/// How often a plan is tried for one operation: another program may write one first.
+/// Maximum number of plans that are tried for one operation: another program may write one first.
 const PLANS: usize = 5;
 
 /// Quota in Redis.
@@ -49,8 +49,8 @@ pub struct Store {
     pub(crate) prefix: String,
     pause_ttl: Duration,
     clock: Arc<AtomicU64>,
-    /// When this program began, in microseconds since 1970: of two configurations the newer
-    /// program's plan is in force.
+    /// Start of this program, in microseconds since 1970: of two configurations the newer program's
+    /// plan is in force.
     began: u64,
     /// The last known state of each quota.
     remembered: Arc<Mutex<HashMap<String, Remembered>>>,
@@ -78,10 +78,10 @@ impl Store {
         Self::open_within(url, prefix, pause_ttl, ANSWER_WITHIN)
     }
 
-    /// For tests, which share the machine: with another time-out for answers.
+    /// Opens a store with another time-out for answers, for tests, which share the machine.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The errors of [`Self::open`].
     #[doc(hidden)]
     pub fn open_within(
         url: &str,
@@ -103,20 +103,20 @@ impl Store {
         })
     }
 
-    /// For tests and simulations: sets the scripts' clock in microseconds; 0 for the server's
+    /// Sets the scripts' clock in microseconds, for tests and simulations; 0 for the server's
     /// clock.
     #[doc(hidden)]
     pub fn set_test_clock(&self, micros: u64) {
         self.clock.store(micros, Ordering::SeqCst);
     }
 
-    /// For tests: as a program that began at this time, in microseconds since 1970.
+    /// Acts, for tests, as a program that began at this time, in microseconds since 1970.
     #[doc(hidden)]
     pub fn begun_at(self, began: u64) -> Self {
         Self { began, ..self }
     }
 
-    /// For tests: whether tasks of the policy are kept instead of run at once.
+    /// Sets, for tests, whether tasks of the policy are kept instead of run at once.
     #[doc(hidden)]
     pub fn keep_tasks(&self, keep: bool) {
         self.tasks.set_keep(keep);
@@ -125,7 +125,7 @@ impl Store {
     /// Runs the kept tasks, or drops them if `forget`. Returns whether each plan was written.
     ///
     /// # Errors
-    /// Those of Redis.
+    /// Errors of Redis.
     #[doc(hidden)]
     pub async fn end_tasks(&self, model: &ModelQuota, forget: bool) -> Result<Vec<bool>, Error> {
         let mut written = Vec::new();
@@ -276,8 +276,8 @@ impl Store {
         Ok((written > 0).then_some(Duration::from_micros(wire::unsigned(room))))
     }
 
-    /// Writes the first plan. If Redis has lost the plan, it starts from what this process
-    /// remembers.
+    /// Writes the first plan. If Redis has lost the plan, it starts from the state that this
+    /// process remembers.
     async fn write_first_plan(&self, model: &ModelQuota) -> Result<(), Error> {
         let mut task = self.run_inspect(model).await?.task;
         if task.reading.version == 0

@@ -1,4 +1,4 @@
-//! Why a call was refused admission.
+//! The reason why a call was refused admission.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tidegate_types::{Lane, ModelId};
 
 use crate::{conversions::format_wait, dimension::Dimension, request::Ticket, store::Hold};
 
-/// Why [`crate::Quota::admit`] gave no permit.
+/// The reason why [`crate::Quota::admit`] gave no permit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
     /// There is no room yet, and the turn is too far away to wait for it here. Come back after
@@ -15,11 +15,11 @@ pub enum Refused {
     Wait {
         /// The requested model.
         model: ModelId,
-        /// How long until it is worth asking again.
+        /// Time until it is worth asking again.
         wait: Duration,
         /// The cause of the wait.
         hold: Hold,
-        /// How much it exceeds the room there.
+        /// Amount by which it exceeds the room there.
         deficit: u64,
         /// Keeps the turn.
         ticket: Ticket,
@@ -30,7 +30,7 @@ pub enum Refused {
     Paused {
         /// The requested model.
         model: ModelId,
-        /// How long until it is worth asking again, the random part included.
+        /// Time until it is worth asking again, the random part included.
         wait: Duration,
         /// Keeps the turn.
         ticket: Ticket,
@@ -44,7 +44,7 @@ pub enum Refused {
     Undecided {
         /// The requested model.
         model: ModelId,
-        /// How long until it is worth asking again, a random part included.
+        /// Time until it is worth asking again, a random part included.
         wait: Duration,
         /// The ticket of an earlier refusal, if the call has one.
         ticket: Option<Ticket>,
@@ -55,9 +55,9 @@ pub enum Refused {
     Exhausted {
         /// The requested model.
         model: ModelId,
-        /// How long until the day ends, or until it is worth trying again.
+        /// Time until the day ends, or until it is worth trying again.
         wait: Duration,
-        /// The spent limit, and what a person can do.
+        /// The spent limit, and the remedy.
         reason: String,
     },
     /// The call is larger than the whole limit: waiting does not help.
@@ -89,8 +89,8 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// How long until it is worth asking again, and the ticket to ask with; `None` if asking again
-    /// is useless here.
+    /// Time until it is worth asking again, and the ticket to ask with; `None` if asking again is
+    /// useless here.
     pub fn comes_back(&self) -> Option<(Duration, Option<Ticket>)> {
         match *self {
             Self::Wait { wait, ticket, .. } | Self::Paused { wait, ticket, .. } => {

@@ -5,19 +5,20 @@ use crate::{
     policy::Known,
 };
 
-/// A process's last knowledge of a quota in Redis, to go on from while Redis is away.
+/// A process's last knowledge of a quota in Redis, used while Redis is away.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Remembered {
     pub(crate) known: Known,
     pub(crate) plan: Plan,
     pub(crate) drawn: Units,
-    /// In the window.
+    /// Use in the window.
     pub(crate) total: Units,
 }
 
 impl Remembered {
-    /// What is drawn, if what fills the window counts as drawn: the window itself is forgotten.
+    /// The drawn amounts, if the content of the window counts as drawn: the window itself is
+    /// forgotten.
     pub(crate) fn levels(&self) -> Units {
         Units::from_fn(|it| {
             let limit = self.plan.limits[it];

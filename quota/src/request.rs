@@ -10,8 +10,7 @@ use tidegate_types::{Lane, ModelId, Tenant};
 pub struct Request {
     /// The model to call.
     pub model: ModelId,
-    /// The id of this attempt and no other. Asking again under the same id after a lost reply costs
-    /// nothing.
+    /// Unique id of this attempt. Asking again under the same id after a lost reply costs nothing.
     pub reservation: String,
     /// The class of traffic.
     pub lane: Lane,
@@ -90,7 +89,7 @@ impl Request {
         Self { ticket, ..self }
     }
 
-    /// Sets the longest wait in place. With zero a refusal, and its ticket, comes at once.
+    /// Sets the longest wait in place. With zero a refusal, and its ticket, is returned at once.
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait: Some(max_wait), ..self }
     }

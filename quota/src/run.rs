@@ -16,16 +16,16 @@ use crate::{
     come_back, permit::Permit, quota::Quota, refused::Refused, request::Request, store::Meter,
 };
 
-/// The most calls in all to a provider that has no room.
+/// Maximum number of calls in all to a provider that has no room.
 const MAX_CALLS: u32 = 5;
 
 /// The longest pause after a first overload; doubles with each.
 const OVERLOADED: Duration = Duration::from_secs(2);
 
-/// How long a 429 without a wait closes the gate.
+/// Time for which a 429 without a wait closes the gate.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a spent account closes the gate if the provider states no end.
+/// Time for which a spent account closes the gate if the provider states no end.
 const EXHAUSTED: Duration = Duration::from_secs(900);
 
 /// Reports the outcome of a call of [`Quota::run`]. The last report counts; without one, the whole
@@ -58,7 +58,7 @@ impl Outcome {
 }
 
 impl CallReport {
-    /// Reports an answer and what it used.
+    /// Reports an answer and its use.
     pub fn usage(&self, usage: &Usage) {
         self.set_outcome(Outcome::Used(*usage));
     }
@@ -114,11 +114,11 @@ impl CallReport {
     }
 }
 
-/// Why [`Quota::run`] has no result.
+/// The reason why [`Quota::run`] has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped<E> {
-    /// The call cannot be admitted, however long it waits. No call was made, except those that the
-    /// provider refused.
+    /// The call cannot be admitted after any wait. No call was made, except those that the provider
+    /// refused.
     #[error(transparent)]
     Refused(Refused),
     /// The work's own error.
@@ -127,8 +127,8 @@ pub enum Stopped<E> {
 }
 
 impl Quota {
-    /// Admits one call, however long its turn takes: it waits in place and keeps its turn. For
-    /// programs where nothing else waits for it.
+    /// Admits one call after a wait of any length: it waits in place and keeps its turn. For
+    /// programs in which nothing else waits for it.
     ///
     /// # Errors
     /// [`Refused`] if waiting is useless.
@@ -136,11 +136,11 @@ impl Quota {
         self.admit_patiently_until(request, pending()).await
     }
 
-    /// As [`Self::admit_patiently`], but the wait ends as soon as `stop` resolves, with the last
+    /// Like [`Self::admit_patiently`], but the wait ends as soon as `stop` resolves, with the last
     /// refusal, which carries the ticket.
     ///
     /// # Errors
-    /// As [`Self::admit_patiently`]; once stopped one that comes back.
+    /// The errors of [`Self::admit_patiently`]; once stopped, one with a time to come back.
     pub async fn admit_patiently_until(
         &self,
         request: &Request,
@@ -169,7 +169,7 @@ impl Quota {
         }
     }
 
-    /// Makes one call when its turn comes, and settles what the work reports.
+    /// Makes one call when its turn comes, and settles the use that the work reports.
     ///
     /// ```
     /// # use tidegate_quota::{Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request, run::Stopped};
@@ -303,8 +303,8 @@ mod tests {
         assert!(stopped < later, "{stopped} came before {later}");
     }
 
-    /// The limit has room for one call in ten seconds. Without its ticket the call would come behind
-    /// what its first ask left in the queue.
+    /// The limit has room for one call in ten seconds. Without its ticket the call would come
+    /// behind the work that its first ask left in the queue.
     #[tokio::test]
     async fn a_call_that_waits_for_the_gate_keeps_its_turn() {
         let id: ModelId = "test:model".parse().unwrap();

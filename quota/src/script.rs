@@ -172,7 +172,7 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Splits a line into words and what stands between them (quoted text too). Each piece comes with
+/// Splits a line into words and the texts between them (quoted text too). Each piece comes with
 /// everything before it.
 fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';

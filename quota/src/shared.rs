@@ -1,4 +1,5 @@
-//! The state that a limiter and its permits share: the stores, and which of them answers.
+//! The state that a limiter and its permits share: the stores, and the choice of the one that
+//! answers.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -35,14 +36,14 @@ use crate::{
     usage_history::Recorder,
 };
 
-/// The most templates whose expectation is remembered here. Each costs some 100 bytes, and all are
-/// in Redis too.
+/// Maximum number of templates whose expectation is remembered here. Each costs some 100 bytes, and
+/// all are in Redis too.
 const REMEMBERED_TEMPLATES: usize = 10_000;
 
-/// How long a learned number of cached tokens is used; then Redis is asked again.
+/// Time for which a learned number of cached tokens is used; then Redis is asked again.
 const CACHE_BELIEVED: Duration = Duration::from_secs(60);
 
-/// How a limiter waits.
+/// The waits of a limiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// First part of every Redis key. Default `tidegate`.
@@ -86,7 +87,7 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     pub(crate) batches: Batches,
     pub(crate) intake: Arc<Intake>,
-    /// Notified when an operator has changed something.
+    /// Notified after a change by an operator.
     pub(crate) news: tokio::sync::Notify,
     pub(crate) poll_schedule: PollSchedule,
     pub(crate) in_flight: Arc<InFlightCalls>,
@@ -94,7 +95,7 @@ pub(crate) struct Shared {
     /// Whether Redis has ever answered: until then the number of workers that share the limits is
     /// unknown.
     joined: AtomicBool,
-    /// Held while spending from the time without Redis is reported.
+    /// Held while the use from the time without Redis is reported.
     handing_over: tokio::sync::Mutex<()>,
 }
 
@@ -193,7 +194,7 @@ impl Shared {
         model.share(self.parts())
     }
 
-    /// A request as it is asked about.
+    /// Turns a request into an ask.
     pub(crate) fn new_ask(&self, model: &ModelQuota, lane: usize, request: &Request) -> Ask {
         Ask {
             reservation: request.reservation.clone(),
@@ -206,7 +207,7 @@ impl Shared {
         }
     }
 
-    /// The amounts to reserve: the estimate corrected by what was learned, and the expected output
+    /// The amounts to reserve: the estimate corrected by the learned ratio, and the expected output
     /// or its bound.
     pub(crate) fn amounts(&self, model: &ModelQuota, request: &Request) -> Amounts {
         let expectation = self.expectation(model, request.template);
@@ -217,8 +218,8 @@ impl Shared {
         let bound = request.max_output_tokens;
         let output = match (model.charge.hold, expectation) {
             (OutputHold::Expected, Some(known)) => known.output.min(bound),
-            // Nothing is known yet. The bound is no expectation: answers rarely use a third of what
-            // is likely at most. A longer answer is a debt for some calls and not a wait for all.
+            // Nothing is known yet. The bound is not an expectation: answers rarely use a third of
+            // the likely maximum. A longer answer causes a debt for some calls, not a wait for all.
             (OutputHold::Expected, None) => {
                 whole((float(request.likely()) * Numbers::DEFAULT.unknown_output).ceil())
             }
@@ -267,7 +268,8 @@ impl Shared {
         }
     }
 
-    /// Reports to Redis, once, what this worker spent on its own and is still in the window.
+    /// Reports to Redis, once, the use that this worker admitted on its own and that is still in
+    /// the window.
     async fn report_spending(&self) {
         let Some(redis) = &self.redis else { return };
         let _handing_over = self.handing_over.lock().await;

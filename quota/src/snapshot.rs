@@ -13,11 +13,11 @@ use crate::{
 /// One model's quota at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
-    /// How long until the gate opens; zero if it is open.
+    /// Time until the gate opens; zero if it is open.
     pub pause: Duration,
     /// Whether the gate is closed until the day ends or the account is paid.
     pub exhausted: bool,
-    /// Why the gate is closed; empty if it is open.
+    /// The reason why the gate is closed; empty if it is open.
     pub reason: String,
     /// Reservations in the window.
     pub reservations: u64,
@@ -31,7 +31,7 @@ pub struct Snapshot {
     pub day_requests: u64,
     /// Tokens of the day; 0 without a limit by the day.
     pub day_tokens: u64,
-    /// How long until the day ends.
+    /// Time until the day ends.
     pub day_left: Duration,
     /// Each dimension of the window.
     pub dimensions: PerDimension<DimensionSnapshot>,
@@ -103,7 +103,7 @@ pub struct DimensionSnapshot {
     pub set: Option<u64>,
     /// The limit that the provider states, if it is below the configured one.
     pub stated: Option<u64>,
-    /// How long it takes to refill what is drawn beyond the capacity.
+    /// Time to refill the amount drawn beyond the capacity.
     pub ahead: Duration,
     /// The numbers of the plan and their reasons; `None` without a limit.
     pub plan: Option<Allowance>,
@@ -118,10 +118,10 @@ pub struct LaneSnapshot {
     pub share: Share,
     /// Whether the lane is another program's and not configured here.
     pub elsewhere: bool,
-    /// Callers with a ticket that wait, about: the work that waits, divided by the mean work of the
-    /// calls in the window.
+    /// Approximate number of waiting callers with a ticket: the work that waits, divided by the
+    /// mean work of the calls in the window.
     pub waiting: u64,
-    /// Length of the queue: how long until the last ticket's turn.
+    /// Length of the queue: the time until the last ticket's turn.
     pub queue: Duration,
     /// Calls in flight.
     pub in_flight: u64,

@@ -1,6 +1,5 @@
 //! Log lines for changes of state: a gate that closes or opens, a lane that starves. Each is one
-//! line, whatever the number of calls. A gate that closes again and again is logged twice a minute
-//! at most.
+//! line for any number of calls. A gate that closes repeatedly is logged twice a minute at most.
 
 use std::{
     collections::HashMap,
@@ -16,10 +15,10 @@ use crate::snapshot::Snapshot;
 /// Closings of a gate within this time of the last logged one are only counted.
 const SELDOM: Duration = Duration::from_secs(30);
 
-/// A faulty script fails at each call: one line in this time.
+/// Interval between log lines about a faulty script, which fails at each call.
 const FAULTS: Duration = Duration::from_secs(60);
 
-/// A lane is starved after it has waited this long while others were served.
+/// Time of waiting, while others were served, after which a lane is starved.
 const STARVED_AFTER: Duration = Duration::from_secs(60);
 
 /// The state of each model's gate and lanes, as this process has seen it.
@@ -28,9 +27,9 @@ pub(crate) struct StateChanges(Mutex<HashMap<ModelId, ModelState>>);
 
 #[derive(Debug, Default)]
 struct ModelState {
-    /// When the gate closed, if it is closed.
+    /// Time when the gate closed, if it is closed.
     closed: Option<Instant>,
-    /// When a closing was last logged.
+    /// Time when a closing was last logged.
     logged: Option<Instant>,
     /// Closings since then that were not logged.
     unlogged: u32,
@@ -69,7 +68,7 @@ impl StateChanges {
         }
     }
 
-    /// Takes in a model's snapshot.
+    /// Records a model's snapshot.
     pub(crate) fn record_snapshot(&self, model: &ModelId, snapshot: &Snapshot) {
         if snapshot.exhausted || !snapshot.pause.is_zero() {
             return self.record_closed(model, snapshot.pause, &snapshot.reason, snapshot.exhausted);
@@ -90,8 +89,8 @@ impl StateChanges {
 pub(crate) struct Faults(Mutex<(Option<Instant>, u32)>);
 
 impl Faults {
-    /// If this fault should be logged: the number of faults that were not logged since the last
-    /// one.
+    /// Returns the number of faults that were not logged since the last one, if this fault should
+    /// be logged.
     pub(crate) fn take_unlogged(&self, now: Instant) -> Option<u32> {
         let mut faults = self.0.lock();
         if faults.0.is_some_and(|logged| now.saturating_duration_since(logged) < FAULTS) {

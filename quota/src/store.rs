@@ -26,7 +26,7 @@ pub struct Ask {
     pub ticket: Option<Ticket>,
     /// Names similar calls, which are learned together.
     pub template: u64,
-    /// Whether to return what is expected of such calls.
+    /// Whether to return the expected use of such calls.
     pub curious: bool,
     /// The tenant. The tenants of a lane get equal parts of its tokens.
     pub tenant: Tenant,
@@ -64,7 +64,7 @@ impl Hold {
         }
     }
 
-    /// From its number in the scripts' replies (`lua/include/holds.lua`).
+    /// Converts a number in the scripts' replies (`lua/include/holds.lua`).
     pub(crate) fn from_code(code: i64) -> Option<Self> {
         const WINDOW: i64 = 10;
         Some(match code {
@@ -92,31 +92,31 @@ pub enum Decision {
     Granted,
     /// Not yet.
     Wait {
-        /// How long until it is worth asking again.
+        /// Time until it is worth asking again.
         wait: Duration,
         /// The cause of the wait.
         hold: Hold,
-        /// By how much the call exceeds the room there.
+        /// Amount by which the call exceeds the room there.
         deficit: u64,
         /// Keeps the turn.
         ticket: Ticket,
     },
     /// The gate is closed.
     Paused {
-        /// How long until it opens.
+        /// Time until it opens.
         wait: Duration,
         /// Keeps the turn.
         ticket: Ticket,
     },
-    /// Nothing more until the provider's day ends (a configured limit of the day is spent) or until
-    /// the account is paid (the provider refused; the gate is closed until then).
+    /// The provider gives nothing more until its day ends (a configured limit of the day is spent)
+    /// or until the account is paid (the provider refused; the gate is closed until then).
     Exhausted {
-        /// How long until the day ends, or until it is worth trying again.
+        /// Time until the day ends, or until it is worth trying again.
         wait: Duration,
         /// The limit of the day that is spent; `None` if the provider refused.
         day: Option<DayLimit>,
     },
-    /// The call never fits, however long it waits.
+    /// The call never fits, after any wait.
     Never {
         /// The dimension that is too small.
         dimension: Dimension,
@@ -199,7 +199,7 @@ pub enum ProviderSignal {
     RateLimited,
     /// Overloaded: fewer calls in flight for a while.
     Overloaded,
-    /// Nothing more before the day ends or the account is paid.
+    /// The provider gives nothing more before the day ends or the account is paid.
     Exhausted,
     /// No answer came: the reservation stays charged, the call is no longer in flight, and nothing
     /// is learned from it.
@@ -213,7 +213,7 @@ pub struct Meter {
     pub used: PerDimension<Option<u64>>,
     /// Its limits.
     pub limits: PerDimension<Option<u64>>,
-    /// How long until the used amount is all available again.
+    /// Time until the used amount is all available again.
     pub resets: PerDimension<Option<Duration>>,
 }
 
@@ -244,7 +244,7 @@ pub struct UsageSample {
 pub struct Pause {
     /// Length of the pause from now.
     pub length: Duration,
-    /// Why, for people: at most a line. No prompt, answer or document name.
+    /// The reason, for people: at most a line. No prompt, answer or document name.
     pub reason: String,
 }
 
@@ -273,7 +273,7 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// As [`Self::reserve`], for several calls of one lane, tenant and template (some dozens at
+    /// Like [`Self::reserve`], for several calls of one lane, tenant and template (some dozens at
     /// most) in one step. Each is answered as if it had asked alone, in this order.
     fn reserve_all(
         &self,
@@ -289,7 +289,8 @@ pub trait Store: Send + Sync {
         settlement: &Settlement,
     ) -> impl Future<Output = Result<(Settled, Option<Expectation>, Duration), Error>> + Send;
 
-    /// Closes the gate for at least the pause's length. Returns how long it is closed now.
+    /// Closes the gate for at least the pause's length. Returns the time for which it is closed
+    /// now.
     fn pause(
         &self,
         model: &ModelQuota,
@@ -306,8 +307,8 @@ pub trait Store: Send + Sync {
         changes: &LimitChanges,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Charges what was used in the last window without a reservation, while the store could not be
-    /// asked. `drawn` is the part that has not refilled yet.
+    /// Charges use in the last window without a reservation, while the store could not be asked.
+    /// `drawn` is the part that has not refilled yet.
     fn charge(
         &self,
         model: &ModelQuota,

@@ -1,4 +1,4 @@
-//! What a worker takes from its task queues, by [`crate::intake`].
+//! Takes documents from a worker's task queues, by [`crate::intake`].
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Quota {
         self.shared.intake.set_elsewhere(lane, model, wait);
     }
 
-    /// Wakes [`Self::wait_to_take`]: a slot was returned.
+    /// Wakes [`Self::wait_to_take`], because a slot was returned.
     pub fn notify_free_slot(&self) {
         self.shared.intake.notify_free_slot();
     }

@@ -1,5 +1,5 @@
-//! Turns of callers without a ticket (HTTP clients), kept in Redis under a name that they come back
-//! with.
+//! Turns of callers without a ticket (HTTP clients), kept in Redis under a name with which they
+//! come back.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use redis::{FromRedisValue as _, Value};
 
 use crate::{key, quota::Quota, request::Ticket};
 
-/// The most turns that are kept of one door's key.
+/// Maximum number of turns that are kept of one door's key.
 pub const MAX_TURNS: u64 = 1_000;
 
 impl Quota {
-    /// Keeps a turn of this door's key under a name for `lives`. False if [`MAX_TURNS`] are kept or
-    /// Redis is away: the caller then starts anew.
+    /// Keeps a turn of this door's key under a name for `lives`. Returns false if [`MAX_TURNS`] are
+    /// kept or Redis is away: the caller then starts anew.
     pub async fn keep_turn(&self, door: &str, name: &str, turn: Ticket, lives: Duration) -> bool {
         let lives = lives.as_millis().max(1).to_string();
         let (epoch, position) = (turn.epoch.to_string(), turn.position.to_string());

@@ -36,7 +36,7 @@ pub struct History {
 /// Use in half a minute: the highest value that any worker saw.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Point {
-    /// When it began, in seconds since 1970.
+    /// Its beginning, in seconds since 1970.
     pub at: u64,
     /// Use of the fullest limit; 1 is full.
     pub used: f64,
@@ -54,7 +54,7 @@ pub struct Point {
 /// A day of UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Day {
-    /// When it began, in seconds since 1970.
+    /// Its beginning, in seconds since 1970.
     pub at: u64,
     /// Calls that ended.
     #[serde(flatten)]
@@ -97,7 +97,7 @@ impl Recorder {
         }
     }
 
-    /// Takes in a snapshot of the model's quota.
+    /// Records a snapshot of the model's quota.
     pub(crate) fn record_snapshot(&self, model: &ModelId, snapshot: &Snapshot) {
         let part = |limited| {
             let seen = snapshot.for_limit(limited);

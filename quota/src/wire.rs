@@ -92,12 +92,13 @@ pub(crate) fn pack_leave(lane: u64, clock: u64, one: Option<(Ticket, &Amounts)>)
     packed.number(ticket.epoch).number(ticket.position).dimensions(amounts).into_bytes()
 }
 
-/// How the script treats a settlement.
+/// The script's treatment of a settlement.
 #[derive(Clone, Copy)]
 pub(crate) enum Mode {
     Released,
     Settled,
-    /// Nothing was reserved. The number of the lane to charge, and how much has not refilled yet.
+    /// Nothing was reserved. The number of the lane to charge, and the amounts that have not
+    /// refilled yet.
     Charged(u64, Amounts),
 }
 
@@ -172,7 +173,7 @@ pub(crate) fn pack_plan(reading: &Reading, plan: &Plan, change: &Units, clock: u
         .into_bytes()
 }
 
-/// A call's decision, and what is expected of such calls.
+/// A call's decision, and the expected use of such calls.
 type Answer = (Decision, Option<Expectation>);
 
 /// Reads the answers to `count` asks; `None` if a plan must be written first.
@@ -213,7 +214,7 @@ fn read_decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Err
     Ok((decision, read_expectation(ratio, output, cached)))
 }
 
-/// Reads a settlement's result, what is expected of such calls, the room that is left, and the
+/// Reads a settlement's result, the expected use of such calls, the room that is left, and the
 /// policy's task if this caller gets it.
 pub(crate) fn read_settled(
     reply: &[Value],

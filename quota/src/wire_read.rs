@@ -15,7 +15,7 @@ use crate::{
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
 };
 
-/// The policy's task: a reading, and what the policy knows.
+/// The policy's task: a reading, and the policy's knowledge.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyTask {
     pub(crate) reading: Reading,

@@ -1,4 +1,4 @@
-//! Keys of a wrong type: another program's, or made by hand. A script that meets one fails at each
+//! Keys of a wrong type, of another program or made by hand. A script that meets one fails at each
 //! call.
 
 use redis::cmd;

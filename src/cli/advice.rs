@@ -1,4 +1,4 @@
-//! What to do about a failure, by its type.
+//! Advice on failures, by type.
 
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
@@ -7,11 +7,11 @@ use super::{format, keys};
 pub(super) use crate::config::provider::setting;
 use crate::temporal::{ANSWER_WITHIN, Temporal};
 
-/// For a batch that was asked to stop and still runs.
+/// Advice for a batch that was asked to stop and still runs.
 pub(super) const CANCELLED: &str =
     "the batch was asked to stop: a worker ends what is under way and writes the report";
 
-/// For a task queue that no worker polls.
+/// Advice for a task queue that no worker polls.
 pub(super) fn no_worker(temporal: &Temporal) -> String {
     format!(
         "no worker answers on the task queue \"{}\" within {}; start one with `tidegate worker`; if some run, they are too busy",
@@ -20,7 +20,7 @@ pub(super) fn no_worker(temporal: &Temporal) -> String {
     )
 }
 
-/// What to do about a call's fault. `status` is the answer's, if one came.
+/// Advice on a call's fault. `status` is the answer's, if one came.
 pub(super) fn after(kind: &str, status: Option<u16>, model: &ModelId) -> String {
     let base_url = setting(model.provider(), "base-url");
     match (FailureType::parse(kind), status) {
@@ -32,12 +32,12 @@ pub(super) fn after(kind: &str, status: Option<u16>, model: &ModelId) -> String 
     }
 }
 
-/// The next thing to do about a failure type, in general words.
+/// General advice on a failure type.
 pub fn failure_advice(kind: FailureType) -> String {
     next(kind.as_str(), None)
 }
 
-/// The next thing to do; in general words without a model.
+/// Advice on a failure type; general advice without a model.
 pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
     let command = |verb: &str| {
         model.map_or_else(

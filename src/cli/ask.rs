@@ -204,7 +204,7 @@ async fn answer_all<O: Output>(
     Ok(if failed == 0 { Outcome::Done } else { Outcome::SomeFailed })
 }
 
-/// Calls go on when the command ends.
+/// A note that the calls continue after the command's end, and how to resume.
 fn resume_hint<O: Output>(number: u64) -> String {
     format!("{} {number}; run the same command to continue", O::UNIT)
 }
@@ -220,7 +220,7 @@ impl Asking {
         Some(input.into())
     }
 
-    /// The outcome of a call, or why there is none.
+    /// Returns the outcome of a call, or the reason why there is none.
     async fn ask_one(&self, id: &str, input: Value) -> anyhow::Result<Result<Value, String>> {
         let length = input["prompt"].as_str().map_or(0, str::len);
         if length > MAX_PROMPT {

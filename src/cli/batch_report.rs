@@ -18,7 +18,7 @@ pub(super) struct BatchReport {
     started_at: Option<String>,
     /// The messages of failed documents.
     pub(super) given_up: Option<GivenUp>,
-    /// Why documents that could wait were charged the full price.
+    /// The reason why documents that could wait were charged the full price.
     pub(super) full_price: Option<String>,
     /// The agreement of the answers with the truth.
     pub(super) agreement: Option<Agreement>,

@@ -61,7 +61,8 @@ impl Set {
     }
 }
 
-/// Why this is probably a mistake: setting the budget of an unknown payer has no effect.
+/// Returns the reason if the payer is unknown: setting its budget then has no effect, and is probably a
+/// mistake.
 async fn unknown(payer: &Payer, config: &Config) -> Option<String> {
     match payer {
         Payer::Batch(id) => {

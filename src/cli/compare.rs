@@ -105,7 +105,7 @@ struct Comparison {
     pairs: Vec<Pair>,
 }
 
-/// A line of `disagreements.jsonl`: what each of two models answered.
+/// A line of `disagreements.jsonl`: the answers of two models.
 #[derive(Serialize)]
 struct Difference<'a> {
     id: &'a str,
@@ -250,7 +250,7 @@ async fn read_result(
     })
 }
 
-/// Compares the results, and writes the comparison beside the models' outputs.
+/// Compares the results, and writes the comparison next to the models' outputs.
 async fn compare_results(
     services: &Services,
     asked: &[ModelBatch],

@@ -1,4 +1,4 @@
-//! Finds what holds a batch back, for `why`, for `status`, and while a batch is followed.
+//! Finds the cause that holds a batch back, for `why`, for `status`, and while a batch is followed.
 
 mod waits;
 
@@ -39,12 +39,13 @@ pub(super) struct Class {
     pub(super) tenant: Tenant,
 }
 
-/// Why a batch stands still, or does not go faster.
+/// The reason why a batch stands still, or does not go faster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cause {
     /// The main cause in one sentence, with the remedy.
     pub(super) sentence: String,
-    /// Nothing goes on until the cause is gone, so the end of the batch is unknown.
+    /// Whether no document proceeds until the cause is gone, so that the end of the batch is
+    /// unknown.
     pub(super) stands: bool,
 }
 
@@ -105,7 +106,7 @@ pub(super) async fn diagnose(
     let (most_failed, away) =
         (waits.are_mostly_refused_keys(), redis_away.map(|error| redis_is_away(config, &error)));
     let mut cause = match refused {
-        // If other workers go on, returned documents do not explain anything else.
+        // If other workers make calls, returned documents explain nothing else.
         Some(refused) if no_worker.is_none() && most_failed => {
             let stands =
                 !of_queue.iter().any(|(_, card)| class.models.iter().any(|it| card.can_ask(it)));
@@ -127,7 +128,7 @@ pub(super) async fn diagnose(
     Ok(Diagnosis { class, waits, progress, quota, troubles, cards: of_queue, held, cause })
 }
 
-/// The decisive model of this class and its quota; or why it cannot be read.
+/// The decisive model of this class and its quota, or the reason why it cannot be read.
 pub(super) async fn decisive_quota(
     limiter: &Quota,
     class: &Class,

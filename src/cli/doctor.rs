@@ -184,7 +184,7 @@ async fn temporal(config: &Config) -> Vec<Check> {
     }
 }
 
-/// What to do about the server's words to a request for the list of batches.
+/// Advice on the server's reply to a request for the list of batches.
 fn listing_remedy(words: &str, namespace: &str) -> String {
     let words = words.to_lowercase();
     if words.contains("not found") {

@@ -26,16 +26,17 @@ use super::{
 };
 use crate::{config::Config, temporal::Temporal};
 
-/// Maximum number of other batches that are asked for their remaining work, when one batch is shown.
+/// Maximum number of other batches that are asked for their remaining work, when one batch is
+/// shown.
 const OTHERS: usize = 8;
 
-/// How often the quota is read while a batch is followed.
+/// Interval between reads of the quota while a batch is followed.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// The pace so far is too slow until this many calls' time has passed.
+/// Number of call times until the pace so far is reliable; before that it is too slow.
 const SETTLED: u32 = 4;
 
-/// What a running batch still needs of its model, and the rates that the quota gives.
+/// The remaining needs of a running batch, and the rates that the quota gives.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::cli) struct Estimate {
     /// The model, or the group of models with one quota.
@@ -43,7 +44,7 @@ pub(in crate::cli) struct Estimate {
     lane: Lane,
     /// The guaranteed share of the lane in each limit.
     share: f64,
-    /// What its calls without admission yet will use.
+    /// Expected use of its calls that are not admitted yet.
     needs: PerDimension<f64>,
     calls: f64,
     /// The amount admitted in a second, for each limited dimension.
@@ -59,20 +60,20 @@ pub(in crate::cli) struct Estimate {
     gate: Duration,
     /// The time from the last call's admission to its end.
     a_call: Duration,
-    /// The time left by the pace so far; `is_young` says that the pace is not yet reliable.
+    /// The time left by the pace so far; `is_young` is whether the pace is not yet reliable.
     by_pace: Option<Duration>,
     is_young: bool,
 }
 
 impl Estimate {
-    /// From a batch's diagnosis.
+    /// Makes the estimate from a batch's diagnosis.
     pub(in crate::cli) fn from_diagnosis(look: &Diagnosis) -> Option<Self> {
         let (model, seen) = look.quota.as_ref()?;
         Self::from_progress(&look.class, look.progress.as_ref()?, (model, seen), SystemTime::now())
     }
 
-    /// From a running batch's progress. `None` before its first document is done, and if its model is
-    /// unknown or not asked: a provider's batch API has no such quota.
+    /// Makes the estimate from a running batch's progress. `None` before its first document is
+    /// done, and if its model is unknown or not asked: a provider's batch API has no such quota.
     pub(in crate::cli) fn from_progress(
         class: &Class,
         progress: &Progress,
@@ -142,7 +143,7 @@ impl Estimate {
         }
     }
 
-    /// `free` is the fraction of the free capacity that can be used at once.
+    /// The time by the quota. `free` is the fraction of the free capacity that can be used at once.
     fn by_quota(&self, others: &[&Self], free: f64) -> Duration {
         let all = |of: &dyn Fn(&Self) -> f64| -> f64 {
             let weight = |it: &Self| {
@@ -169,8 +170,8 @@ fn quota_of(model: &ModelQuota) -> &str {
     model.group.as_deref().unwrap_or(model.id.as_str())
 }
 
-/// What one call uses. If the provider counts permitted but unused output, the window's figures include
-/// it and the batch's own do not.
+/// Use of one call. If the provider counts permitted but unused output, the window's figures
+/// include it and the batch's own do not.
 fn use_of_a_call(spend: &Spend, charge: &Charge, seen: &Snapshot) -> Option<PerDimension<f64>> {
     let settled = seen.dimensions.map(|it| it.used.saturating_sub(it.held));
     let of_window =
@@ -186,8 +187,8 @@ fn use_of_a_call(spend: &Spend, charge: &Charge, seen: &Snapshot) -> Option<PerD
     if charge.unused_returns { own.or(of_window) } else { of_window.or(own) }
 }
 
-/// The time until a diagnosed batch is done, beside the other batches, which are asked; `None` if
-/// unknown.
+/// The time until a diagnosed batch is done at the same time as the other batches, which are asked;
+/// `None` if unknown.
 pub(in crate::cli) async fn time_left(
     config: &Config,
     limiter: &Quota,
@@ -206,7 +207,7 @@ pub(in crate::cli) async fn time_left(
     Some(own.time_left(&estimate_others(config, limiter, temporal, id, (model, seen)).await))
 }
 
-/// What the other running batches need of this model.
+/// Needs of the other running batches of this model.
 async fn estimate_others(
     config: &Config,
     limiter: &Quota,
@@ -261,8 +262,8 @@ impl<'a> EtaTracker<'a> {
         }
     }
 
-    /// The time until it is done, from this progress; the quota is read from time to time. `None` if that
-    /// adds nothing to the pace so far.
+    /// The time until it is done, from this progress; the quota is read from time to time. `None`
+    /// if the pace so far is as good.
     pub(in crate::cli) async fn time_left(&mut self, progress: &Progress) -> Option<Duration> {
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
             self.refresh().await;

@@ -8,7 +8,7 @@ use crate::config::ConfigError;
 
 use super::output::{self, BAD, styled};
 
-/// How a command ended without an error.
+/// The way a command ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// 0.
@@ -55,7 +55,8 @@ pub(super) fn failed(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code(error))
 }
 
-/// The error and its causes, one on each line; a cause that the error's own text contains is left out.
+/// Joins the error and its causes, one on each line. Omits a cause that the error's own text
+/// contains.
 fn sentence(error: &anyhow::Error) -> String {
     let mut lines: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {

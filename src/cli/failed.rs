@@ -1,4 +1,4 @@
-//! Failed documents by type: how many, their messages, and the remedy.
+//! Failed documents by type: their number, messages, and the remedy.
 
 use serde_json::{Value, json};
 use tidegate_activities::output::finish::{GivenUp, Sentence};
@@ -23,8 +23,8 @@ pub(super) struct Failed {
 /// The number of documents of each type that are named.
 const SAMPLES: usize = 3;
 
-/// A batch's failures by type, most frequent first. The messages of an ended batch are in its output, if
-/// this machine can read it.
+/// A batch's failures by type, most frequent first. The messages of an ended batch are in its
+/// output, if this machine can read it.
 pub(super) async fn by_type(config: &Config, progress: &Progress) -> Vec<Failed> {
     if progress.totals.failed == 0 {
         return Vec::new();

@@ -28,18 +28,19 @@ const ASK_EVERY: (Duration, Duration) = (Duration::from_millis(500), Duration::f
 /// The number of unanswered queries after which the reason is shown.
 const PATIENCE: u32 = 4;
 
-/// A server that was away for this long may be gone for good.
+/// Time after which a server that is away is given up.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(600);
 
-/// If no document has ended for this long, the cause is looked up, and again at this interval.
+/// Time without an ended document after which the cause is looked up; also the interval of further
+/// look-ups.
 const STANDS_AFTER: Duration = Duration::from_secs(10);
 
-/// Why following ended.
+/// The reason why following ended.
 #[derive(Debug)]
 pub(super) enum Followed {
     /// The batch ended.
     Ended(Ending),
-    /// The user detached; the batch goes on.
+    /// The user detached; the batch continues.
     Detached,
 }
 
@@ -63,7 +64,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     follow_to_end(config, &temporal, &id, wanted, |_| None).await
 }
 
-/// How a batch's end is shown.
+/// The way in which a batch's end is shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EndDisplay<'a> {
     pub(super) as_json: bool,
@@ -73,7 +74,7 @@ pub(super) struct EndDisplay<'a> {
     pub(super) at_least: Option<f64>,
 }
 
-/// Follows a batch and shows how it ended. `hint` returns the remedy for a batch that broke.
+/// Follows a batch and shows its end. `hint` returns the remedy for a batch that broke.
 pub(super) async fn follow_to_end(
     config: &Config,
     temporal: &Temporal,
@@ -136,7 +137,7 @@ async fn wait_for_end(temporal: &Temporal, id: &str) -> anyhow::Result<Ending> {
             Err(error) if error.is::<Away>() => error,
             ended => return ended,
         };
-        // The server was there before: start counting anew.
+        // The server was there before, so the count starts anew.
         if asked.elapsed() > GIVEN_UP_AFTER {
             away_since = None;
         }
@@ -256,8 +257,9 @@ impl Bar {
     }
 }
 
-/// The text of the progress. `left` is the time until the batch is done, if more is known than the pace
-/// so far; `stands` is the cause if nothing goes on, so that the end is unknown.
+/// The text of the progress. `left` is the time until the batch is done, if a better estimate
+/// exists than the pace so far; `stands` is the cause if no document proceeds, so that the end is
+/// unknown.
 fn progress_text(
     progress: &Progress,
     now: SystemTime,

@@ -40,7 +40,7 @@ pub(super) fn sentence(worker: &str, key: &RefusedKey) -> String {
     format!("{worker}: {} {what}{status}, for {since}{place}", key.provider)
 }
 
-/// Why documents for `model` do not go on, if refused keys are the cause.
+/// The reason why documents for `model` do not proceed, if refused keys are the cause.
 pub(super) fn why(
     cards: &[(String, WorkerStatus)],
     queue: &str,
@@ -65,7 +65,7 @@ pub(super) fn why(
     })
 }
 
-/// Why no live worker can ask any of these models; `None` if no worker is known.
+/// The reason why no live worker can ask any of these models; `None` if no worker is known.
 pub(super) fn unable(
     cards: &[(String, WorkerStatus)],
     queue: &str,

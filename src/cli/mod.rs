@@ -12,10 +12,10 @@
 //! * `output`: stdout and stderr, colour and columns
 //! * `format`: formats numbers, times and rates
 //! * `paths`: documents and results as paths and URLs, and a batch's id made from them
-//! * `follow`: follows a batch; `summary`: shows how it ended; `failed`: its failures by type;
+//! * `follow`: follows a batch; `summary`: shows its end; `failed`: its failures by type;
 //!   `batch_report`: reads the report in its output; `webhook`: the delivery of its webhook
-//! * `diagnosis`: what holds a batch back; `trouble`: recent faults of calls; `keys`: refused keys;
-//!   `advice`: what to do
+//! * `diagnosis`: the cause that holds a batch back; `trouble`: recent faults of calls; `keys`:
+//!   refused keys; `advice`: remedies
 
 mod advice;
 mod agreement;

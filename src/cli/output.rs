@@ -39,7 +39,7 @@ pub(super) fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     print_data(&serde_json::to_string_pretty(value).context("writing JSON")?)
 }
 
-/// Writes a line to stderr. A failure of that cannot be reported anywhere.
+/// Writes a line to stderr. A failure to write cannot be reported anywhere.
 pub(super) fn print_message(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
@@ -97,7 +97,7 @@ pub(super) fn pairs(pairs: &[(&str, String)]) -> String {
         .collect()
 }
 
-/// The text without a terminal.
+/// The text as written without a terminal.
 #[cfg(test)]
 pub(super) fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()

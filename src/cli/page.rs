@@ -1,14 +1,14 @@
-//! The page: what `tidegate top` shows, in a browser, with buttons for an operator's actions.
+//! The page: the content of `tidegate top` in a browser, with buttons for an operator's actions.
 //!
-//! Reading is open on loopback; elsewhere it needs the token. An action always needs it, in a header that
-//! no form of another site can send, and is logged with its reason. Requests with a foreign `Host` are
-//! refused, because another site's page would reach this machine's loopback that way. Nothing is loaded
-//! from elsewhere, and the page's policy forbids it.
+//! Reading is open on loopback; elsewhere it needs the token. An action always needs the token, in
+//! a header that no form of another site can send, and is logged with its reason. Requests with a
+//! foreign `Host` are refused, because another site's page could reach this machine's loopback with
+//! them. The page's policy forbids resources from elsewhere.
 //!
 //! # Layout
 //!
 //! * `server`: the address and the routes
-//! * `access`: who may read, and who may act
+//! * `access`: read and action rights
 //! * `actions`: the actions
 //! * `html`: renders a snapshot; `chart`: draws an hour as a line
 

@@ -111,7 +111,8 @@ fn last_name(source: &str) -> String {
     if name.is_empty() { "batch".to_owned() } else { name }
 }
 
-/// What to add to the workers' configuration if they refuse a source or an output because of their roots.
+/// Advice on the workers' configuration, if they refuse a source or an output because of their
+/// roots.
 pub(super) fn roots_hint(why: &str, config: &Config, source: &str, output: &str) -> Option<String> {
     if !why.contains("outside the allowed roots") {
         return None;

@@ -97,7 +97,8 @@ pub(super) async fn resume(args: ResumeArgs, config: &Config) -> anyhow::Result<
     Ok(Outcome::Done)
 }
 
-/// Documents in Temporal have a time at which they come back, and cannot be called earlier.
+/// A message after a model's gate is opened. Documents in Temporal come back at a fixed time, and
+/// cannot be called earlier.
 fn opened(model: &ModelId, max_backoff: Duration) -> String {
     let within = format::duration(max_backoff);
     format!("{model} is open; documents that waited at its gate return within {within}")

@@ -23,7 +23,7 @@ use super::{
 
 pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
     let telemetry = telemetry::start(config.worker.metrics_address()).await;
-    // The work goes on without a page.
+    // Without a page, the process still works.
     let _page = page::start(config).await.unwrap_or_else(|error| {
         tracing::warn!("no page: {error:#}");
         None

@@ -4,8 +4,8 @@
 //! # Layout
 //!
 //! * `fleet`: the whole snapshot, and its cache
-//! * `model`: a model's quota, its limits and what binds; `batch`: a batch; `worker`: a worker;
-//!   `budget`: a tenant's day
+//! * `model`: a model's quota, its limits and the binding one; `batch`: a batch; `worker`: a
+//!   worker; `budget`: a tenant's day
 //! * `verdict`: one sentence about the fleet
 
 mod batch;

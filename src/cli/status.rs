@@ -90,7 +90,7 @@ fn rows(seen: &BatchView) -> Vec<(&'static str, String)> {
             rows.extend(failed::rows(&seen.failed, None));
         }
         Known::Nothing(nothing) => {
-            // Without a worker, the cause says the same.
+            // Without a worker, the cause is equal.
             rows.push(("progress", nothing.clone()));
             rows.extend(why.filter(|(_, why)| why != nothing));
         }

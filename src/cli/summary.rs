@@ -1,4 +1,4 @@
-//! Shows how a batch ended, in a table.
+//! Shows a batch's end, in a table.
 
 use std::time::Duration;
 
@@ -179,7 +179,7 @@ pub(super) async fn show_completed(
     Ok(outcome(progress))
 }
 
-/// The outcomes of each check, and how many documents went on to the next model.
+/// The outcomes of each check, and the number of documents that went to the next model.
 fn check_rows(checks: &Checks) -> Vec<(&'static str, String)> {
     let row = |(name, totals): (&String, &CheckTotals)| {
         let parts = [

@@ -101,7 +101,8 @@ impl Trouble {
         format!("calls to {}", self.model)
     }
 
-    /// A provider that sends an unreadable answer with a success status is reachable.
+    /// A sentence on the failing provider. One that sends an unreadable answer with a success
+    /// status is reachable.
     fn down(&self) -> &'static str {
         match self.last.status {
             Some(200..=299) => "sends no answer that can be read",
@@ -109,7 +110,7 @@ impl Trouble {
         }
     }
 
-    /// If no call was made for a while, the provider may be back.
+    /// A note on the age of the last call: the provider may be back.
     fn unasked(&self) -> String {
         let recent = now().saturating_sub(self.last.at) < UNASKED;
         if recent { String::new() } else { format!(", the last {} ago", ago(self.last.at)) }

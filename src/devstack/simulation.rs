@@ -61,7 +61,7 @@ pub fn configure(
     key_file: &Path,
 ) {
     let providers = Vendor::ALL.into_iter().map(|vendor| {
-        // As in the vendors' own SDKs, OpenAI's base URL ends in /v1.
+        // OpenAI's base URL ends in /v1, as in the vendors' own SDKs.
         let base_url =
             format!("{}{}", simulator.base_url().trim_end_matches('/'), vendor.base_path());
         // A separate key, so that the user's key never goes to a simulator.

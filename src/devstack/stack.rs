@@ -27,7 +27,7 @@ use crate::{
 /// Work in flight is lost with the stack, so there is little to wait for.
 const GRACE: HumanDuration = HumanDuration::seconds(2);
 
-/// What to start.
+/// The parts to start, and their configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The base configuration. Gate, lanes, tenants and prices stay; without a simulator, providers and

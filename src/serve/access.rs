@@ -41,8 +41,8 @@ pub(super) fn span(path: &'static str, headers: &HeaderMap) -> Span {
 /// The status that is recorded when the client hangs up before the answer begins.
 const HUNG_UP: u16 = 499;
 
-/// The access log's line of one call. It is written when the answer begins, or on drop: the client hung
-/// up before that.
+/// The access log's line of one call. It is written when the answer begins; or on drop, if the
+/// client hung up before that.
 pub(super) struct AccessLine {
     path: &'static str,
     key: String,

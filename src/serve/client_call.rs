@@ -24,7 +24,7 @@ pub(super) struct ClientCall {
     /// `provider:model`, or a route's name.
     pub(super) name: String,
     pub(super) route: Route,
-    /// What the limiter needs to know of the request; `None` if it asks no model.
+    /// The properties of the request that the limiter needs; `None` if it asks no model.
     pub(super) asked: Option<Asked>,
     pub(super) wait: Wait,
 }

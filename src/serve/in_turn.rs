@@ -27,7 +27,8 @@ use super::{
 /// is answered by then, so that it cannot take a place afterwards.
 const GIVE_UP_DELAY: Duration = Duration::from_millis(300);
 
-/// Why no model was asked, and after how long to ask again. `turn` is `None` if asking again is useless.
+/// The reason why no model was asked, and the time after which to ask again. `turn` is `None` if
+/// asking again is useless.
 pub(super) struct Stop {
     pub(super) failure: Failure,
     pub(super) turn: Option<Duration>,
@@ -179,7 +180,7 @@ struct QueuePlace {
 }
 
 impl QueuePlace {
-    /// A request without a ticket has no place yet.
+    /// Creates the place of a request. A request without a ticket has no place yet.
     fn new(quota: &Quota, request: &Request) -> Self {
         let waits = request.ticket.map(|_| Box::new((quota.clone(), request.clone())));
         Self { waits }

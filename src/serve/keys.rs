@@ -1,4 +1,4 @@
-//! The keys of the door: which callers are known, and which models each may ask.
+//! The keys of the door: the known callers, and the models that each may ask.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) struct Holder {
 }
 
 impl Keys {
-    /// Reads the configured keys. `is_loopback` says that only this machine can reach the door.
+    /// Reads the configured keys. `is_loopback` is whether only this machine can reach the door.
     ///
     /// # Errors
     /// A key is missing or given twice, or no key is configured and the door is not open.

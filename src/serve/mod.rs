@@ -1,19 +1,20 @@
 //! The HTTP door, `tidegate serve`: programs that speak OpenAI's or Anthropic's dialect call through the
 //! guard that documents use.
 //!
-//! The door has no state of its own: replicas stand behind any load balancer and share the limiter. A
-//! call whose turn is near waits in place. A call whose turn is far is told its turn. It keeps that turn
-//! by a ticket or, if its client knows no tickets, by a name made of the key, the model and the body.
+//! The door has no state of its own: replicas stand behind any load balancer and share the limiter.
+//! A call whose turn is near waits in place. A call whose turn is far is told its turn. It keeps
+//! that turn by a ticket or, if its client knows no tickets, by a name made of the key, the model
+//! and the body.
 //!
 //! # Layout
 //!
 //! * `server`: the routes; `door`: the door's state; `access`: the access log
-//! * `keys`: the callers, and which models each may ask
+//! * `keys`: the callers, and the models that each may ask
 //! * `body`: reads a whole body; `client_call`: a client's request; `call`: one call from request to answer;
 //!   `in_turn`: the call's turn
-//! * `wait`: how long a call waits in place; `turn`: tickets and names of turns
+//! * `wait`: the time that a call waits in place; `turn`: tickets and names of turns
 //! * `problem`: errors in the form of the client's dialect
-//! * `usage_filter`: hides the usage that the door asked for and the client did not
+//! * `usage_filter`: hides usage that the door asked for and the client did not
 //! * `models`: `/v1/models`
 //! * `batches`: files, and batches of requests as workflows
 

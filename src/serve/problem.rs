@@ -34,7 +34,7 @@ impl Form {
     }
 }
 
-/// Why a call is not answered.
+/// The reason why a call is not answered.
 #[derive(Debug, Clone)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,
@@ -42,7 +42,7 @@ pub(super) struct Problem {
     names: Box<Names>,
     /// The value of `x-should-retry`; `None`: the status decides.
     again: Option<bool>,
-    /// After how long to ask again, and the ticket that keeps the turn.
+    /// The time after which to ask again, and the ticket that keeps the turn.
     pub(super) turn: Option<(Duration, Option<String>)>,
 }
 
@@ -88,13 +88,13 @@ impl Problem {
         problem
     }
 
-    /// This replica is stopping; other replicas still answer.
+    /// The problem when this replica is stopping; other replicas still answer.
     pub(super) fn stops() -> Self {
         let message = "this door stops; ask again, and another one answers";
         Self { again: Some(true), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
-    /// No call was made; `turn` is the time until the call's turn.
+    /// The problem when the call's turn is this far away. No call was made.
     pub(super) fn later(failure: &Failure, turn: Duration, ticket: Option<String>) -> Self {
         let mut problem = Self::from_failure(failure);
         problem.turn = Some((turn, ticket));
@@ -102,14 +102,14 @@ impl Problem {
         problem
     }
 
-    /// Temporal does not answer. Its address stays out of the client's message.
+    /// The problem when Temporal does not answer. Its address stays out of the client's message.
     pub(super) fn no_temporal(error: &anyhow::Error) -> Self {
         tracing::warn!("batches cannot be started or asked: {error:#}");
         let message = "the queue of batches does not answer now; try again later";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// No call was made, because of this failure.
+    /// The problem for this failure; no call was made.
     pub(super) fn from_failure(failure: &Failure) -> Self {
         let (status, code, again) = match failure.kind {
             FailureType::QuotaWait | FailureType::RateLimited => {
@@ -135,8 +135,8 @@ impl Problem {
         problem
     }
 
-    /// The provider refused or failed: its status, its names, and its message without an echo of the
-    /// request.
+    /// The problem when the provider refused or failed: its status, its names, and its message
+    /// without an echo of the request.
     pub(super) fn from_provider(no_answer: &NoAnswer) -> Self {
         let NoAnswer { error, failure, body } = no_answer;
         let told = body.get("error").unwrap_or(body);
@@ -219,7 +219,7 @@ impl Problem {
         response
     }
 
-    /// How long the client is told to wait.
+    /// The wait that the client is told.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         let (turn, _) = self.turn.as_ref()?;
         Some(*turn.min(&MAX_RETRY_AFTER))

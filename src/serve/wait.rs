@@ -1,4 +1,4 @@
-//! How long a call waits in place.
+//! The time that a call waits in place.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const LAST_TRY: Duration = Duration::from_secs(300);
 /// The vendors' SDKs try a call three times: after this many tries, the next is the last.
 const TRIES_BEFORE_THE_LAST: u64 = 2;
 
-/// How long a call may wait.
+/// The time that a call may wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
     pub(super) until: Instant,

@@ -1,4 +1,4 @@
-//! Batches: start, query, signal, and the way they end.
+//! Batches: start, query, signal, and their end.
 
 use std::{
     collections::BTreeMap,
@@ -123,7 +123,7 @@ impl From<WorkflowExecutionStatus> for Status {
     }
 }
 
-/// How a batch ended.
+/// The end of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
     /// It completed, with a report.
@@ -134,7 +134,7 @@ pub enum Ending {
     Broken(String),
 }
 
-/// Why a batch's progress is not known.
+/// The reason why a batch's progress is not known.
 #[derive(Debug)]
 pub enum NoProgress {
     /// No worker polls its task queue.
@@ -216,8 +216,8 @@ impl Temporal {
             .is_ok_and(|seen| matches!(seen, Ok(_) | Err(WorkflowInteractionError::NotFound(_))))
     }
 
-    /// Without a poller, the server answers `FailedPrecondition` or gives up waiting. A worker's own
-    /// answers have other codes.
+    /// Finds the reason why a query failed. Without a poller, the server answers
+    /// `FailedPrecondition` or gives up waiting. A worker's own answers have other codes.
     fn no_progress(&self, error: &WorkflowQueryError) -> NoProgress {
         let code = match error {
             WorkflowQueryError::Rpc(status) => status.code(),

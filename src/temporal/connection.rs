@@ -141,7 +141,7 @@ impl Temporal {
     /// Connects as [`connect`] does, without a meter.
     ///
     /// # Errors
-    /// As [`connect`].
+    /// The errors of [`connect`].
     pub async fn open(config: &Config) -> anyhow::Result<Self> {
         connect(config, None).await
     }

@@ -7,12 +7,12 @@
 //! * `connection`: connects to the server
 //! * `codec`: passes payloads through a codec server
 //! * `undecodable`: activities whose input cannot be decoded
-//! * `batch`: start, query and signal batches, and the way they end
+//! * `batch`: start, query and signal batches, and their end
 //! * `submit`: makes one call durable, by an id
 //! * `live`: a batch's progress at this moment
 //! * `pending`: the activities that a batch waits for
 //! * `webhook`: whether a batch's webhook was delivered
-//! * `versions`: which versions of workers poll, and which is current
+//! * `versions`: the versions of polling workers, and the current one
 
 mod batch;
 mod codec;

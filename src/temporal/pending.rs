@@ -32,9 +32,9 @@ pub struct Pending {
     pub started: bool,
     /// The worker that runs it, if one does.
     pub held: Option<HeldBy>,
-    /// When the next attempt is due, if that is in the future.
+    /// The time of the next attempt, if that is in the future.
     pub next: Option<SystemTime>,
-    /// How the last attempt failed, if there was one.
+    /// The last attempt's failure, if there was one.
     pub failure: Option<LastFailure>,
 }
 
@@ -43,9 +43,9 @@ pub struct Pending {
 pub struct HeldBy {
     /// The worker's name in the registry of workers.
     pub worker: String,
-    /// When the server last heard of it: at the start of the activity or by a heartbeat.
+    /// The time of its last message to the server: the start of the activity or a heartbeat.
     pub heard: SystemTime,
-    /// How long after that the server waits before another worker gets the activity.
+    /// The time after that until another worker gets the activity.
     pub patience: Duration,
 }
 
@@ -60,7 +60,7 @@ impl HeldBy {
     }
 }
 
-/// How an attempt failed.
+/// The failure of an attempt.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LastFailure {
     /// One of [`FailureType`](tidegate_workflows::contract::FailureType), or Temporal's own, such

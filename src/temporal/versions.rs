@@ -1,4 +1,4 @@
-//! Versions of a deployment of workers: which of them poll, and which gets new batches.
+//! Versions of a deployment of workers: the polling ones, and the one that gets new batches.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ use temporalio_common::protos::temporal::api::{
 use super::{batch::no_such_batch, connection::Temporal};
 use crate::config::Version;
 
-/// A poll lasts a minute; a worker that has not polled for this long is gone.
+/// Time since its last poll after which a worker is gone; a poll lasts a minute.
 const GONE: Duration = Duration::from_secs(90);
 
 /// The versions of one task queue.
@@ -32,7 +32,8 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Why the polling workers get no work of a batch, and the remedy; `None` if they get it.
+    /// The reason why the polling workers get no work of a batch, and the remedy; `None` if they
+    /// get it.
     pub fn idle(&self, task_queue: &str, batch: &str, pinned: Option<&Version>) -> Option<String> {
         if let Some(pinned) = pinned {
             return (!self.polling.contains(&Some(pinned.clone()))).then(|| format!(

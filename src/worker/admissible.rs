@@ -1,5 +1,6 @@
-//! A metric for autoscalers: how many documents the limits and the backlog allow at once. The length of
-//! the backlog alone does not say it: when the quota binds, more workers finish no document earlier.
+//! A metric for autoscalers: the number of documents that the limits and the backlog allow at once.
+//! The length of the backlog is not enough: when the quota binds, more workers finish no document
+//! earlier.
 
 use std::time::{Duration, Instant};
 

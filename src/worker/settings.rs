@@ -1,8 +1,8 @@
-//! Keeps a copy of what operators have set for the running fleet (`tidegate limits set`) in `[storage]
+//! Keeps a copy of operators' settings for the running fleet (`tidegate limits set`) in `[storage]
 //! state`: written every few seconds, and restored when Redis has come back empty.
 //!
 //! Redis holds a mark. If the mark is missing, Redis has lost everything. The mark changes whenever
-//! limits are set, so that the models need not be asked otherwise. Pauses end within minutes and are not
+//! limits are set, so that the models are asked only then. Pauses end within minutes and are not
 //! copied.
 
 use std::{
@@ -20,7 +20,7 @@ use tracing::{info, warn};
 /// How often the mark is checked.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// How often each model is asked although the mark has not changed: limits that nothing uses end by
+/// Interval after which each model is asked even if the mark has not changed: unused limits end by
 /// themselves.
 const ASK_ALL: Duration = Duration::from_secs(600);
 

@@ -1,4 +1,4 @@
-//! What each process of a fleet does beside its work, a worker and a door alike.
+//! Background tasks of each process of a fleet, worker or door.
 
 use std::{future::Future, time::Duration};
 
@@ -14,12 +14,12 @@ use crate::config::Config;
 /// Time that settlements of answered calls get when the process stops.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// Keeps a process's part in its fleet up to date until `ended`: its share of the limits, its entry in
-/// the registry of `queue`, the money that it counts, and the copy of operators' settings. Notifies
-/// `outdated` if a newer program has taken over the quota.
+/// Keeps a process's part in its fleet up to date until `ended`: its share of the limits, its entry
+/// in the registry of `queue`, its spending of budgets, and the copy of operators' settings.
+/// Notifies `outdated` if a newer program has taken over the quota.
 ///
 /// # Errors
-/// The configuration cannot be used. The future's: a newer program has taken over the quota.
+/// The configuration cannot be used. The future's error: a newer program has taken over the quota.
 pub(crate) fn upkeep<'a>(
     config: &Config,
     services: &'a Services,

@@ -1,4 +1,4 @@
-//! What a provider counts towards its limits, and when.
+//! The calls and tokens that a provider counts towards its limits, and when.
 //!
 //! Rules belong to a vendor and are data; limits belong to an account and are configuration. The
 //! rules of the built-in vendors are in the table of `tidegate-providers`; the limiter reserves and
@@ -6,10 +6,10 @@
 
 use crate::Usage;
 
-/// How a provider counts one call.
+/// The rules by which a provider counts one call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Charge {
-    /// How much of the output is held at admission.
+    /// The part of the output that is held at admission.
     pub hold: OutputHold,
     /// Whether input read from a prompt cache counts.
     pub cached_input: bool,
@@ -23,7 +23,7 @@ pub struct Charge {
     pub failed_calls: bool,
 }
 
-/// How much of a call's output is held until it is known.
+/// The part of a call's output that is held until the output is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OutputHold {
     /// The average output of similar calls: for providers that count output as it is produced.

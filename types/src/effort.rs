@@ -1,10 +1,11 @@
-//! How much a reasoning model thinks.
+//! The thinking effort of a reasoning model.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// How much a reasoning model thinks before it answers. Each vendor expresses it differently.
+/// The amount that a reasoning model thinks before it answers. Each vendor expresses it
+/// differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
@@ -32,8 +33,8 @@ impl Effort {
         }
     }
 
-    /// About the most tokens of thinking. Most vendors give no figures; these are Google's for its
-    /// models that take a budget (ai.google.dev/gemini-api/docs/openai#thinking). They widen an
+    /// Approximate maximum of thinking tokens. Most vendors give no figures; these are Google's for
+    /// its models that take a budget (ai.google.dev/gemini-api/docs/openai#thinking). They widen an
     /// answer's bound and are the first estimates; the real use of calls is learned.
     pub fn thinking_tokens(self) -> u32 {
         match self {

@@ -98,7 +98,7 @@ impl fmt::Display for FailureType {
     }
 }
 
-/// What a document without quota waits for.
+/// The resource that a document without quota waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {

@@ -1,4 +1,4 @@
-//! A hash that is the same in every process and version, which `DefaultHasher` does not promise.
+//! A hash that is equal in every process and version, which `DefaultHasher` does not guarantee.
 
 /// FNV-1a, 64 bit (<http://www.isthe.com/chongo/tech/comp/fnv/>).
 pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {

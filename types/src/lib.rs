@@ -4,9 +4,9 @@
 //!
 //! * [`model_id`]: `provider:model`, the unit of every quota
 //! * [`name`]: lanes and tenants
-//! * [`effort`]: how much a reasoning model thinks
+//! * [`effort`]: the thinking effort of a reasoning model
 //! * [`document_id`]: a stable name for a document, safe as an object name
-//! * [`charge`]: what a provider counts towards its limits, and when
+//! * [`charge`]: the calls and tokens that a provider counts towards its limits, and when
 //! * [`failure`]: failure types, and reasons to wait
 //! * [`usage`]: tokens of one provider call, with one meaning for all providers
 //! * [`fnv`] and [`time`]: hashes and times in stored data

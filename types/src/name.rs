@@ -1,4 +1,4 @@
-//! Lanes and tenants: short names that may stand in a Redis key, a metric label and a Temporal
+//! Lanes and tenants: short names that are valid in a Redis key, a metric label and a Temporal
 //! header.
 
 use std::{fmt, str::FromStr};
@@ -14,9 +14,9 @@ const MAX_NAME_BYTES: usize = 100;
 pub struct InvalidName {
     /// The kind of name: "lane", "tenant", "model".
     pub what: &'static str,
-    /// The text as given, cut to a printable length.
+    /// The given text, cut to a printable length.
     pub given: String,
-    /// What to change.
+    /// The remedy.
     pub reason: &'static str,
 }
 

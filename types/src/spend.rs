@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::Usage;
 
-/// Calls, tokens and their price. The fields lie flat in every payload that holds one.
+/// Calls, tokens and their price. Payloads that contain one have its fields at their own level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spend {

@@ -1,4 +1,4 @@
-//! Time as it is stored.
+//! Time in its stored form.
 
 use std::time::SystemTime;
 

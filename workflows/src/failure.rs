@@ -10,7 +10,7 @@ use crate::contract::{FailedDocument, FailureDetails, Taken};
 /// Longest message that is passed on, in characters.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// A failed activity's document: its failure, and what it used.
+/// The failed document of an activity: its failure and its use.
 pub(crate) fn failed_document(
     index: u32,
     error: &ActivityExecutionError,
@@ -46,8 +46,8 @@ pub(crate) fn is_cancelled(error: &ActivityExecutionError) -> bool {
             if failure.retry_state() == RetryState::CancelRequested && !failure.cause().is_some_and(given_up))
 }
 
-/// The innermost message of an error's reason: outer messages only say that something failed. The
-/// error's own, if it has no reason.
+/// Returns the innermost message of an error's reason, because outer messages only say that
+/// something failed; the error's own message if it has no reason.
 pub(crate) fn message(reason: Option<&IncomingError>, error: &impl Display) -> String {
     let Some(mut root) = reason else { return error.to_string() };
     while let Some(cause) = root.cause() {
@@ -65,7 +65,7 @@ pub(crate) fn failed(kind: &str, message: &str) -> WorkflowTermination {
     WorkflowTermination::failed_application(failure)
 }
 
-/// Fails the workflow with an activity's failure: the type and the message stay the same.
+/// Fails the workflow with the type and the message of an activity's failure.
 pub(crate) fn termination(error: ActivityExecutionError) -> WorkflowTermination {
     match error.reason() {
         Some(IncomingError::Application(failure)) => {

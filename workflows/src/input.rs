@@ -32,7 +32,7 @@ use prompt::Prompt;
 pub use read::{MAX_PACK, Word, word};
 pub use table::FIELDS;
 
-/// Fits every current model, and leaves room in a quota per minute for other calls.
+/// Fits every current model, and leaves room for other calls in a quota per minute.
 const DEFAULT_CHUNK_TOKENS: u32 = 20_000;
 
 /// A checked input.
@@ -47,7 +47,7 @@ pub struct Batch {
 /// Reads and checks a batch's input.
 ///
 /// # Errors
-/// A sentence that says what is wrong, in which field, and what to write.
+/// A sentence that states the fault, the field and the remedy.
 pub fn parse(input: &RawValue) -> Result<Batch, String> {
     check(read(payload::value(input)?)?)
 }
@@ -55,7 +55,7 @@ pub fn parse(input: &RawValue) -> Result<Batch, String> {
 /// Reads a batch's input, field by field.
 ///
 /// # Errors
-/// A sentence that names the wrong field and says what to write.
+/// A sentence that names the wrong field and the remedy.
 pub fn read(value: Value) -> Result<BatchInput, String> {
     let value = named::<BatchInput>(value)?;
     if value.get("documents").is_some_and(|documents| !documents.is_array()) {
@@ -82,7 +82,7 @@ fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
         .map_err(|error| format!("{} {}", error.path(), error.inner()))
 }
 
-/// Checks that need several fields.
+/// Checks conditions on several fields.
 fn check(mut input: BatchInput) -> Result<Batch, String> {
     if input.output.is_empty() {
         return Err(
@@ -153,7 +153,7 @@ fn check(mut input: BatchInput) -> Result<Batch, String> {
     Ok(Batch { job, max_in_flight: input.max_in_flight })
 }
 
-/// An answer that fails its checks could not be asked for again alone if it came from a call for
+/// Checks that answers with checks can be asked for again alone: not if they come from a call for
 /// several documents, from a part of one, or from a provider's batch.
 fn check_checks(input: &BatchInput) -> Result<(), String> {
     let unchecked = [
@@ -167,7 +167,7 @@ fn check_checks(input: &BatchInput) -> Result<(), String> {
     checks::check(input.checks.as_deref(), escalates, excluded, input.evidence == Some(true))
 }
 
-/// Checks that documents can share calls, if they are to.
+/// Checks that the documents of a batch with packs can share calls.
 fn check_pack(input: &BatchInput, task: Task, has_turns: bool) -> Result<(), String> {
     if input.pack.is_none() {
         return Ok(());
@@ -192,7 +192,7 @@ fn check_pack(input: &BatchInput, task: Task, has_turns: bool) -> Result<(), Str
     Ok(())
 }
 
-/// Checks that documents can be read in parts, if they are to.
+/// Checks that the documents of a batch with parts can be read in parts.
 fn check_long(input: &BatchInput) -> Result<(), String> {
     if input.chunk_tokens.is_some() && input.long.is_none() {
         return Err(

@@ -1,6 +1,6 @@
-//! Makes a batch findable in Temporal's lists by tenant, model and lane. It uses search attributes
-//! if the server knows all three, otherwise a memo: an unregistered attribute would fail the
-//! workflow's task for ever, and a workflow cannot ask the server.
+//! Labels a batch with tenant, model and lane in Temporal's lists. It uses search attributes if the
+//! server knows all three, otherwise a memo: an unregistered attribute would fail the workflow's
+//! task for ever, and a workflow cannot ask the server.
 
 use std::fmt::Display;
 
@@ -12,8 +12,8 @@ use crate::contract::{Job, Labels, Target};
 /// The search attributes, all keywords. Users register them by these names.
 pub const NAMES: [&str; 3] = ["TidegateTenant", "TidegateModel", "TidegateLane"];
 
-/// Labels the batch in the way that its plan found possible. A run that continues the batch keeps
-/// the labels.
+/// Labels the batch in the form that its plan has chosen. A run that continues the batch keeps the
+/// labels.
 pub(crate) fn set<W>(ctx: &WorkflowContext<W>, job: &Job, how: Option<Labels>) {
     let Some(how) = how else { return };
     let [tenant, model, lane] = NAMES;
@@ -34,7 +34,7 @@ pub(crate) fn set<W>(ctx: &WorkflowContext<W>, job: &Job, how: Option<Labels>) {
             };
             ctx.upsert_search_attributes(labels.into_iter().filter_map(update));
         }
-        // A text is always valid JSON; and without its memo the batch goes on.
+        // A text is always valid JSON; and without its memo the batch continues.
         Labels::Memo => drop(ctx.upsert_memo(
             labels.into_iter().map(|(name, value)| (name, Some(MemoValue::new(value)))),
         )),

@@ -1,7 +1,7 @@
 //! Deterministic workflows, their payloads, and the activity contract.
 //!
 //! Nothing here reads a clock, draws a random number, does input or output, or depends on the order
-//! of a hash map: every decision is replayed from Temporal's history.
+//! of a hash map, because every decision is replayed from Temporal's history.
 //!
 //! # Layout
 //!
@@ -14,13 +14,13 @@
 //! * [`process_shard`]: one shard; `shard`: a sliding window over its documents, in that workflow
 //!   or in the batch's own, and documents that wait in provider batches; `report`: reports to the
 //!   batch
-//! * `pace`: how much of the window a shard uses, by the time that its documents lie in the task
-//!   queue; `shard::slow_start`: how it begins before that is known
+//! * `pace`: the part of the window that a shard uses, by the time of its documents in the task
+//!   queue; `shard::slow_start`: the start before that time is known
 //! * [`process_parts`]: a document that is read in parts
 //! * [`process_call`]: one call, for servers without standalone activities
 //! * [`process_webhook`]: a webhook that is called at a batch's end
 //! * `state_access`: access to parts of a workflow's state
-//! * `pause_flag`: makes a pause reach documents that are already handed out
+//! * `pause_flag`: extends a pause to documents that are already handed out
 //! * [`policy`]: time-outs, retries and priorities of every activity
 //! * `failure`: converts failures to the workflow's own
 

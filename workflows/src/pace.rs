@@ -1,24 +1,25 @@
 //! Decides how many of its window's documents a shard has in flight: as many as workers take within
-//! a few seconds. Workers take no more than their quota admits, and a document that lies in the
-//! task queue for long keeps later ones from being taken.
+//! a few seconds. Workers take only documents that their quota admits, and a document with a long
+//! wait in the task queue keeps later ones from being taken.
 //!
-//! Each ended call reports how long it lay in the queue. If it was taken at once, one more document
-//! is handed out, so that the number doubles with each round. If it lay for some seconds, one more
-//! is handed out in a whole round. If it lay too long, the number follows from Little's law for the
-//! time aimed at: in flight = rate × time from handing out to the end. Documents handed out before
-//! that show the old queue, and lower the number no further. Batches that share a limit come to
+//! Each ended call reports its time in the queue. If it was taken at once, one more document is
+//! handed out, so that the number doubles with each round. If it waited for some seconds, one more
+//! is handed out in a whole round. If it waited too long, the number follows from Little's law for
+//! [`AIM`]: in flight = rate × time from handing out to the end. Documents handed out before that
+//! decrease show the old queue, and cause no further one. Batches that share a limit converge to
 //! equal parts of it: a long queue takes the same fraction from each, and a round adds one to each.
 
-/// Seconds in the task queue that count as no wait: workers asked for more at once.
+/// Seconds in the task queue that count as no wait: workers had free slots.
 const FREE: u64 = 1;
 
 /// Seconds in the task queue that are too long.
 const LONG: u64 = 5;
 
-/// Seconds in the task queue that are aimed at after that: between the two.
+/// Target for the seconds in the task queue after that: between the two.
 const AIM: u64 = 3;
 
-/// Fewest documents in flight, however long the queue: other batches may cause it.
+/// Minimum number of documents in flight, for any length of the queue, because other batches may
+/// cause it.
 const LEAST: u32 = 4;
 
 /// The window's state when a call ends.
@@ -32,7 +33,7 @@ pub(crate) struct WindowState {
     pub(crate) in_flight: u64,
     /// Documents in one call.
     pub(crate) call: u32,
-    /// The next document that is handed out.
+    /// The next document to hand out.
     pub(crate) next: u32,
 }
 
@@ -43,11 +44,11 @@ pub(crate) struct Ended {
     pub(crate) document: u32,
     /// Seconds in the task queue.
     pub(crate) queued: u64,
-    /// Seconds from handing out to the end, with those in the queue.
+    /// Seconds from handing out to the end, including those in the queue.
     pub(crate) took: u64,
 }
 
-/// What ended calls have shown.
+/// The evidence of ended calls.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// Documents that ended with a short queue since the last increase.
@@ -57,7 +58,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// How many documents may be in flight from now on; `None` for the whole window.
+    /// Returns the number of documents that may be in flight from now on; `None` for the whole
+    /// window.
     pub(crate) fn after(&mut self, ended: Ended, places: WindowState) -> Option<u32> {
         let WindowState { window, open, in_flight, call, next } = places;
         let open = open.unwrap_or(window);
@@ -95,9 +97,9 @@ mod tests {
     struct Shard {
         pace: Pace,
         places: WindowState,
-        /// When each queued document was handed out, with its number.
+        /// Queued documents: the time of handing out, and the number.
         queue: VecDeque<(u64, u32)>,
-        /// Taken documents: when each ends, its number, when it was handed out, and how long it lay
+        /// Taken documents: the time of the end, the number, the time of handing out, and the time
         /// in the queue.
         taken: Vec<(u64, u32, u64, u64)>,
     }
@@ -120,8 +122,8 @@ mod tests {
             }
         }
 
-        /// A worker takes the next document, whose call takes `call` seconds. Returns whether there
-        /// was one.
+        /// Lets a worker take the next document, whose call takes `call` seconds. Returns whether
+        /// there was one.
         fn take(&mut self, now: u64, call: u64) -> bool {
             let Some((at, document)) = self.queue.pop_front() else { return false };
             self.taken.push((now + call, document, at, now - at));

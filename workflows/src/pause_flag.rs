@@ -1,5 +1,5 @@
-//! A paused batch hands out no more documents. This flag makes documents that are already handed
-//! out wait, too: workers read it beside the quota. An activity writes it, because a workflow
+//! A paused batch hands out no more documents. This flag also makes documents wait that are already
+//! handed out: workers read it together with the quota. An activity writes it, because a workflow
 //! cannot.
 
 use temporalio_workflow::{WorkflowCancellationToken, WorkflowContext};
@@ -28,7 +28,7 @@ pub(crate) async fn keep<W>(
         }
         raised = !raised;
         let mark = MarkPaused { job: ctx.state(|batch| paused(batch).1), paused: raised };
-        // If the flag cannot be written now, this waits; no document is lost by it.
+        // Waits while the flag cannot be written; no document is lost by it.
         let _ = ctx.execute_activity(Activities::mark_paused, mark, policy::batch(None)).await;
     }
     if raised {

@@ -11,7 +11,7 @@ use temporalio_workflow::WorkflowTermination;
 
 const CONTINUED: &str = "continued";
 
-/// The state that the run before passed on, if the input is such a state.
+/// Parses the state that the run before passed on; `None` if the input is not such a state.
 pub(crate) fn continued<T: DeserializeOwned>(input: &RawValue) -> Option<T> {
     let mut value = value(input).ok()?;
     serde_json::from_value(value.get_mut(CONTINUED)?.take()).ok()
@@ -37,7 +37,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<RawValue, WorkflowTermin
     Ok(RawValue::new(vec![Payload { metadata, data, ..Payload::default() }]))
 }
 
-/// Reads what [`encode`] wrote; `None` for anything else.
+/// Reads the output of [`encode`]; `None` for anything else.
 pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_value(value(raw).ok()?).ok()
 }
@@ -45,7 +45,7 @@ pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
 /// The one JSON value of an input.
 ///
 /// # Errors
-/// A sentence that says what was found instead.
+/// A sentence that names the JSON found instead.
 pub(crate) fn value(input: &RawValue) -> Result<Value, String> {
     let [payload] = input.payloads.as_slice() else {
         return Err(format!(

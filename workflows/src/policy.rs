@@ -8,9 +8,9 @@ use temporalio_workflow::{
 };
 use tidegate_types::{Lane, Tenant};
 
-/// Heartbeat time-out where a lane or a batch states no other: how soon a lost worker is noticed. A heartbeat is sent after five elevenths
-/// of it, and costs money on Temporal Cloud: a call of up to 25 s needs none, one of up to 50 s
-/// one.
+/// Default heartbeat time-out: the time after which a lost worker is noticed. A heartbeat is sent
+/// after five elevenths of it, and costs money on Temporal Cloud: a call of up to 25 s needs none,
+/// one of up to 50 s one.
 pub const HEARTBEAT: Duration = Duration::from_secs(55);
 
 /// Heartbeat time-out of interactive lanes.
@@ -36,11 +36,12 @@ const BATCH: Duration = Duration::from_secs(6 * 60 * 60);
 /// Time-out of one message to a webhook: longer than the receiver may take.
 const WEBHOOK: Duration = Duration::from_secs(60);
 
-/// How long a webhook whose receiver is away is retried.
+/// Time for which a webhook whose receiver is away is retried.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The task queue of one lane's documents, beside that of the workflows. A worker reserves a slot
-/// before it knows for which task, so only a separate queue keeps a lane's slots from the others.
+/// The task queue of one lane's documents, separate from that of the workflows. A worker reserves a
+/// slot before it knows for which task, so only a separate queue protects a lane's slots from other
+/// lanes.
 pub fn lane_queue(task_queue: &str, lane: &Lane) -> String {
     format!("{task_queue}-lane-{lane}")
 }
@@ -54,11 +55,10 @@ pub fn submission_queue(task_queue: &str) -> String {
 
 /// Options of `tidegate.process_document`, for a workflow on `task_queue`.
 ///
-/// No schedule-to-close time-out: a delay longer than what is left of it would fail the document at
-/// once. Failures carry their own delay; the policy applies to those without one, such as a lost
-/// worker. Never eager: an eager activity bypasses the task queue, and with it priority and
-/// fairness. A worker is given up after `heartbeat_seconds` without a heartbeat; 0 is the lane's
-/// default.
+/// No schedule-to-close time-out: a delay longer than its rest would fail the document at once.
+/// Failures carry their own delay; the policy applies to those without one, such as a lost worker.
+/// Never eager: an eager activity bypasses the task queue, and with it priority and fairness. A
+/// worker is given up after `heartbeat_seconds` without a heartbeat; 0 is the lane's default.
 pub fn document(
     task_queue: &str,
     lane: &Lane,
@@ -79,8 +79,8 @@ pub fn document(
         .build()
 }
 
-/// Options of `tidegate.call` and `tidegate.embed`, for a workflow on `task_queue`, as
-/// `docs/temporal-door.md` tells callers to set them.
+/// Options of `tidegate.call` and `tidegate.embed`, for a workflow on `task_queue`, as given in
+/// `docs/temporal-door.md`.
 pub fn call(task_queue: &str, lane: &Lane) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(CALL)
         .task_queue(lane_queue(task_queue, lane))
@@ -91,8 +91,8 @@ pub fn call(task_queue: &str, lane: &Lane) -> ActivityOptions {
         .build()
 }
 
-/// Options of activities for a whole shard or batch. With a token of its own, the activity runs
-/// after the workflow was cancelled, too.
+/// Options of activities for a whole shard or batch. With a token of its own, the activity also
+/// runs after the workflow was cancelled.
 pub fn batch(token: Option<WorkflowCancellationToken>) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(BATCH)
         .heartbeat_timeout(HEARTBEAT)
@@ -102,8 +102,8 @@ pub fn batch(token: Option<WorkflowCancellationToken>) -> ActivityOptions {
         .build()
 }
 
-/// Options of `tidegate.submit_batch`, for a workflow on `task_queue`. It runs after the workflow
-/// was cancelled, too: a submitted batch that nothing records would be paid for and lost.
+/// Options of `tidegate.submit_batch`, for a workflow on `task_queue`. It also runs after the
+/// workflow was cancelled: an unrecorded batch would be paid for and lost.
 pub fn submission(task_queue: &str) -> ActivityOptions {
     let mut options = batch(Some(WorkflowCancellationToken::new()));
     options.task_queue = Some(submission_queue(task_queue));

@@ -34,18 +34,18 @@ use crate::{
 /// One batch of documents.
 #[workflow]
 pub struct ProcessDocuments {
-    /// The checked input, or the sentence that says what is wrong with it.
+    /// The checked input, or a sentence that states its fault.
     input: Result<State, String>,
     /// Its shards, and groups of shards.
     children: Children,
-    /// The only shard of a small batch, which the batch's workflow works on itself; otherwise
+    /// The only shard of a small batch, which is processed in the batch's workflow; otherwise
     /// empty.
     shard: Shard,
-    /// No document is worked on any more.
+    /// Whether no document is processed any more.
     over: bool,
-    /// Why the rest of the plan failed.
+    /// The reason why the rest of the plan failed.
     unplanned: Option<WorkflowTermination>,
-    /// The report is written, and no document is missing from it.
+    /// Whether the report is written and no document is missing from it.
     done: bool,
     /// The report's counts, once it is written.
     finished: Option<Finished>,
@@ -87,7 +87,7 @@ pub struct State {
     totals: Totals,
     paused: bool,
     started_at: Option<SystemTime>,
-    /// How much of its window a shard used in the end; `None` for all.
+    /// The part of its window that a shard used in the end; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     open: Option<u32>,
 }
@@ -194,9 +194,9 @@ impl ProcessDocuments {
         }
     }
 
-    /// Hands out no more documents and begins no more calls; those under way end. Accepts any
-    /// argument, such as a reason: a signal that does not decode would fail the workflow task for
-    /// ever.
+    /// Hands out no more documents and begins no more calls; calls under way continue to their end.
+    /// Accepts any argument, such as a reason: a signal that does not decode would fail the
+    /// workflow task for ever.
     #[signal(name = "pause")]
     pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.set_paused(true);
@@ -219,7 +219,7 @@ impl ProcessDocuments {
         self.progress_at(self.latest())
     }
 
-    /// The progress, with the children to ask for what they have not reported yet.
+    /// Returns the progress, and the children to query for newer numbers.
     #[query(name = "live")]
     pub fn live(&self, _ctx: &WorkflowContextView) -> Live {
         let progress = self.progress_at(self.latest());
@@ -318,8 +318,8 @@ impl ProcessDocuments {
         }
     }
 
-    /// Sets how much of their windows the first shards use; in a continued run, as much as the last
-    /// shards did. A window that the author states is used at once.
+    /// Sets the part of their windows that the first shards use; in a continued run, the part that
+    /// the last shards used. A window that the author states is used at once.
     fn limit_opening(&mut self) {
         let Ok(state) = &self.input else { return };
         if state.totals.ended() > 0 {
@@ -334,8 +334,8 @@ impl ProcessDocuments {
         }
     }
 
-    /// Lets a batch of one shard work on it in its own workflow, which saves a workflow, its
-    /// messages and some time. Returns whether it does.
+    /// Decides whether the batch's workflow processes its only shard itself, which saves a
+    /// workflow, its messages and some time. Returns whether it does.
     fn take_single_shard(&mut self) -> bool {
         let Ok(state) = &mut self.input else { return false };
         let begun = state.shard.take();
@@ -355,7 +355,7 @@ impl ProcessDocuments {
         true
     }
 
-    /// Works on the only shard in this workflow.
+    /// Processes the only shard in this workflow.
     async fn work(ctx: &WorkflowContext<Self>) -> WorkflowResult<()> {
         let worked = Box::pin(shard::run::work(ctx)).await;
         let (is_over, worked) = shard::run::wind_up(ctx, worked).await;
@@ -448,11 +448,11 @@ impl ProcessDocuments {
             .cancellation_token(WorkflowCancellationToken::new())
             .parent_close_policy(ParentClosePolicy::Abandon)
             .build();
-        // The outcome of that workflow does not concern the batch.
+        // That workflow's outcome does not affect the batch.
         let _ = ctx.start_child_workflow(ProcessWebhook::run, notify, options).await;
     }
 
-    /// The documents that a batch has lost although it worked on all of them.
+    /// Describes the documents that a batch has lost although it has processed all of them.
     fn missing(&self) -> Option<String> {
         let finished = self.finished.as_ref().filter(|finished| finished.missing > 0)?;
         let (documents, output) = self.state().map(|state| {
@@ -476,12 +476,12 @@ impl ProcessDocuments {
         self.shard.input.paused = paused;
     }
 
-    /// When the batch last heard of its documents; a query has no clock of its own.
+    /// The time of the last report on documents; a query has no clock of its own.
     fn latest(&self) -> Option<SystemTime> {
         self.children.latest.max(self.shard.latest)
     }
 
-    /// Totals of all documents but those of running shards.
+    /// Totals of all documents except those of running shards.
     fn ended(&self) -> Totals {
         let mut totals = self.children.totals;
         totals += self.shard.input.totals;

@@ -1,5 +1,5 @@
-//! `ProcessGroup`: some shards of a large batch. Its history is bounded by their number, and the
-//! batch's history does not grow with them.
+//! `ProcessGroup`: some shards of a large batch. Their number bounds its history, and keeps them
+//! out of the batch's history.
 
 #![allow(
     missing_docs,
@@ -70,7 +70,7 @@ impl ProcessGroup {
             began: now,
             ..Children::default()
         };
-        // The batch assumes as much until the group reports.
+        // The batch assumes this number until the group reports.
         let in_flight = if paused { 0 } else { window.into() };
         let totals = Totals { in_flight, ..Totals::default() };
         Self { group, last_report: LastReport { totals, at: now, places: window }, children }
@@ -93,7 +93,7 @@ impl ProcessGroup {
         }
     }
 
-    /// Hands out no more documents. Those in flight go on.
+    /// Hands out no more documents. Those in flight continue.
     #[signal(name = "pause")]
     pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.children.paused = true;
@@ -148,8 +148,8 @@ impl Reports for ProcessGroup {
         self.children.over
     }
 
-    /// A report is due after some time, when the group is idle in a pause, and when places are free
-    /// that none of its shards needs.
+    /// Whether a report is due: after some time, when the group is idle in a pause, and when places
+    /// are free that none of its shards needs.
     fn is_report_due(&self) -> bool {
         let (children, totals) = (&self.children, self.children.totals());
         let wait = Duration::from_secs(children.shard.report_seconds.max(1).into());

@@ -1,5 +1,5 @@
-//! `ProcessParts`: reads one document in parts, with a history of its own: the history of its shard
-//! would grow with all parts of all long documents.
+//! `ProcessParts`: reads one document in parts. It has a history of its own, because the history of
+//! the shard would grow with all parts of all long documents.
 
 #![allow(
     missing_docs,
@@ -27,9 +27,9 @@ pub struct ProcessParts {
     input: LongDocument,
     /// Use of the levels before this one.
     before: Taken,
-    /// How it ended without a result.
+    /// The outcome without a result.
     ended: Option<LongOutcome>,
-    /// No more steps start in this run: its history is long enough.
+    /// Whether no more steps start in this run, because its history is long enough.
     draining: bool,
 }
 
@@ -110,7 +110,7 @@ impl ProcessParts {
                 let cancelled = failure::is_cancelled(&error);
                 let failed = (!cancelled).then_some(failed);
                 let ended = LongOutcome { failed, cancelled, ..LongOutcome::default() };
-                // A final failure is reported rather than that other steps were cancelled.
+                // A final failure is reported rather than the cancellation of other steps.
                 if self.ended.as_ref().is_none_or(|ended| ended.failed.is_none()) {
                     self.ended = Some(ended);
                 }

@@ -76,7 +76,7 @@ impl ProcessShard {
         }
     }
 
-    /// Hands out no more documents. Those in flight go on.
+    /// Hands out no more documents. Those in flight continue.
     #[signal(name = "pause")]
     pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.shard.input.paused = true;
@@ -104,7 +104,7 @@ impl ProcessShard {
 }
 
 impl ProcessShard {
-    /// Records what the batch assumes until the first report.
+    /// Records the state that the batch assumes until the first report.
     fn assume_full(&mut self) {
         let input = &self.shard.input;
         if !input.paused {
@@ -112,8 +112,8 @@ impl ProcessShard {
         }
     }
 
-    /// Whether a report is due, some time after the last one and only when something has happened
-    /// since. No timer runs, because timers cost money.
+    /// Whether a report is due because some time has passed since the last one and something has
+    /// happened. No timer runs, because timers cost money.
     fn time_is_due(&self) -> bool {
         let input = &self.shard.input;
         let wait = Duration::from_secs(input.report_seconds.into());

@@ -1,5 +1,5 @@
-//! `ProcessWebhook`: calls a webhook when a batch has ended. It is a workflow of its own: the batch
-//! has ended by then, and its output is free for the next batch, however long the receiver is away.
+//! `ProcessWebhook`: calls a webhook when a batch has ended. It is a workflow of its own, so that
+//! the batch ends and its output is free for the next batch even while the receiver is away.
 
 #![allow(
     missing_docs,

@@ -14,7 +14,7 @@ use crate::{
 pub(crate) struct LastReport {
     /// Totals of the last report.
     pub(crate) totals: Totals,
-    /// When it was sent, or when the run began.
+    /// The time of the last report, or of the run's beginning.
     pub(crate) at: Option<SystemTime>,
     /// Places of the window that are still held.
     pub(crate) places: u32,
@@ -22,10 +22,10 @@ pub(crate) struct LastReport {
 
 /// A workflow that reports its progress to its parent.
 pub(crate) trait Reports {
-    /// No report is due any more.
+    /// Whether no report is due any more.
     fn is_over(&self) -> bool;
 
-    /// Whether the parent should know more than the last report said.
+    /// Whether the parent should receive newer numbers than those of the last report.
     fn is_report_due(&self) -> bool;
 
     /// Records a report as sent now. Returns the parent's workflow id, and the report.

@@ -26,22 +26,22 @@ pub(crate) fn shard_id(batch: &str, shard: u32) -> String {
 pub(crate) struct Shard {
     /// The input, updated with every document; a continued run begins with it.
     pub(crate) input: ShardInput,
-    /// No more documents are handed out in this run: its history is long enough.
+    /// Whether no more documents are handed out in this run, because its history is long enough.
     pub(crate) draining: bool,
-    /// All calls have ended, and none will begin.
+    /// Whether all calls have ended, and none will begin.
     pub(crate) over: bool,
     pub(crate) pace: Pace,
     /// Documents that have left the window and wait for their next model.
     pub(crate) escalated: Vec<DocumentTask>,
     /// Documents that have left the window and have not ended.
     pub(crate) outside: u64,
-    /// When a document last changed; a condition has no clock of its own.
+    /// The time of a document's last change; a condition has no clock of its own.
     pub(crate) latest: Option<SystemTime>,
 }
 
 impl Shard {
     /// Whether the next call may begin, or never will: the shard is not paused and the quota admits
-    /// more, or nothing is left to hand out.
+    /// more, or no document is left.
     fn may_go_on(&self) -> bool {
         (!self.input.paused && self.has_room()) || self.exhausted()
     }
@@ -63,8 +63,8 @@ impl Shard {
         self.input.open = self.pace.after(ended, state);
     }
 
-    /// Documents that would be in flight after a call has ended if there were always a next one:
-    /// documents missing at the shard's end or in a pause are not missing because of the quota.
+    /// Documents that would be in flight after a call has ended if there were always a next one: at
+    /// the shard's end or in a pause, fewer are in flight, but not because of the quota.
     fn would_be_in_flight(&self) -> u64 {
         let ShardInput { window, open, paused, .. } = &self.input;
         if !paused && !self.exhausted() {
@@ -97,12 +97,12 @@ impl Shard {
         self.draining || self.has_handed_out()
     }
 
-    /// Every document has been handed out.
+    /// Whether every document has been handed out.
     pub(crate) fn has_handed_out(&self) -> bool {
         self.input.next >= self.input.documents
     }
 
-    /// The workflow id of the shard, or the one that it would have.
+    /// The workflow id of the shard, also for a shard in its batch's workflow.
     fn id<W>(&self, ctx: &WorkflowContext<W>) -> String {
         if self.input.parent == ctx.workflow_id() {
             shard_id(&self.input.parent, self.input.shard)
@@ -111,7 +111,7 @@ impl Shard {
         }
     }
 
-    /// How many calls are open at once; a call may hold several documents.
+    /// Maximum number of calls that are open at once; a call may contain several documents.
     fn calls_at_once(&self) -> u32 {
         self.input.window.min(self.input.documents).div_ceil(self.in_one_call()).max(1)
     }

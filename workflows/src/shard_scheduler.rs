@@ -1,11 +1,11 @@
 //! Starts the shards and groups of shards of a batch or a group, and divides the window among them.
 //!
-//! The window is counted in documents; a place is room for one in flight. A shard takes as many as it
-//! has documents, if so many are free. Once it has handed out its last document, it reports now and
-//! then how many places it still needs, and the next shard starts with what is free. When no shard
-//! is left to start, free places go to shards that started with few. So the window stays full
-//! although no shard waits for another's last document, and no more documents are in flight than it
-//! has places.
+//! The window is counted in documents; a place is room for one in flight. A shard takes as many as
+//! it has documents, if so many are free. Once it has handed out its last document, it reports now
+//! and then the places that it still needs, and the next shard starts with the free ones. When no
+//! shard is left to start, free places go to shards that started with few. So the window stays full
+//! without a wait for each shard's last document, and never has more documents in flight than
+//! places.
 
 pub(crate) mod run;
 
@@ -25,8 +25,8 @@ use crate::{
     shard::shard_id,
 };
 
-/// Shards that a batch starts itself. Groups start those after them, so that no history grows with
-/// the number of shards.
+/// Shards that a batch starts itself. Groups start further ones, so that no history grows with the
+/// number of shards.
 pub(crate) const OWN_SHARDS: u32 = 20;
 
 /// Most shards of a group. Its run ends with them: a continued run would not know the children that
@@ -67,16 +67,16 @@ pub(crate) struct Running {
     totals: Totals,
     /// Places that it holds.
     places: u32,
-    /// Places that it could use beside those. A group can use any number while it has shards to
+    /// Additional places that it could use. A group can use any number while it has shards to
     /// start.
     wants: u32,
-    /// Its workflow exists. A signal sent before that finds no workflow and is lost.
+    /// Whether its workflow exists. A signal sent before that finds no workflow and is lost.
     started: bool,
-    /// The paused flag that it was started with, or last sent.
+    /// The paused flag at its start, or in the last signal.
     sent_paused: bool,
 }
 
-/// A signal for a running child: shards and groups take the same.
+/// A signal for a running child, shard or group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum News {
     Paused(bool),
@@ -108,7 +108,7 @@ pub(crate) enum Start {
 pub(crate) struct Children {
     /// The batch's workflow id.
     pub(crate) batch: String,
-    /// The input of each shard, but for its number, documents and window.
+    /// The input of each shard, without its number, documents and window.
     pub(crate) shard: ShardInput,
     /// [`Plan::shard_size`].
     pub(crate) shard_size: u32,
@@ -120,7 +120,7 @@ pub(crate) struct Children {
     pub(crate) next: u32,
     /// Shards that may be started.
     pub(crate) planned: u32,
-    /// The plan is complete.
+    /// Whether the plan is complete.
     pub(crate) complete: bool,
     /// The first shard that a group starts; `None` in a group, which starts no groups.
     pub(crate) groups_from: Option<u32>,
@@ -128,17 +128,18 @@ pub(crate) struct Children {
     pub(crate) next_group: u32,
     /// Totals of the children that have ended.
     pub(crate) totals: Totals,
-    /// No documents are handed out until `resume`.
+    /// Whether no documents are handed out until `resume`.
     pub(crate) paused: bool,
-    /// No more children start in this run: its history is long enough, or it is cancelled.
+    /// Whether no more children start in this run, because its history is long enough or it is
+    /// cancelled.
     pub(crate) draining: bool,
-    /// Why a child failed; the batch fails with it.
+    /// The reason why a child failed; the batch fails with it.
     pub(crate) broken: Option<String>,
-    /// All children have ended, and none will start.
+    /// Whether all children have ended, and none will start.
     pub(crate) over: bool,
-    /// When a child last reported; a query has no clock of its own.
+    /// The time of the last report of a child; a query has no clock of its own.
     pub(crate) latest: Option<SystemTime>,
-    /// When the batch began.
+    /// The time when the batch began.
     pub(crate) began: Option<SystemTime>,
     /// Children that have not ended.
     pub(crate) running: BTreeMap<Child, Running>,
@@ -167,12 +168,12 @@ impl Children {
         self.shard.call_seconds = call_seconds;
     }
 
-    /// Most places that a shard can use.
+    /// Maximum number of places that a shard can use.
     fn most_places(&self) -> u32 {
         SHARD_WINDOW.min(self.window).min(self.shard_size).max(1)
     }
 
-    /// Every shard has been started.
+    /// Whether every shard has been started.
     pub(crate) fn has_handed_out(&self) -> bool {
         self.complete && self.next >= self.planned
     }
@@ -186,9 +187,9 @@ impl Children {
         self.groups_from.is_none()
     }
 
-    /// Starts no more children because the history is long: a batch continues in a new run once its
-    /// children have ended, because that run would not know them. A group goes on: its shards bound
-    /// its history.
+    /// Starts no more children because the history is long. A batch continues in a new run once its
+    /// children have ended, because that run would not know them. A group continues: its shards
+    /// bound its history.
     fn end_long_run(&mut self) {
         self.draining |= !self.is_group();
     }
@@ -235,7 +236,7 @@ impl Children {
         }
     }
 
-    /// How many documents a shard holds, counted from 0.
+    /// Number of documents in a shard, counted from 0.
     pub(crate) fn shard_documents(&self, shard: u32) -> u32 {
         let before = u64::from(shard) * u64::from(self.shard_size);
         let left = self.documents.saturating_sub(before);
@@ -320,8 +321,8 @@ impl Children {
         Some((Child::Group(group), Start::Group(input)))
     }
 
-    /// Records a started child. Until it reports, it counts with as much in flight as its places
-    /// allow.
+    /// Records a started child. Until it reports, as many documents count as in flight as its
+    /// places allow.
     pub(crate) fn record_start(&mut self, child: Child, places: u32, documents: u32) {
         let in_flight = if self.paused { 0 } else { places.min(documents).into() };
         let wants = match child {
@@ -366,7 +367,7 @@ impl Children {
             self.shard.call_seconds = 0;
             if let Some(places) = report.places {
                 running.wants = 0;
-                // Places that it was given meanwhile are free, too: it cannot use them.
+                // Places that it has received since are free too: it cannot use them.
                 running.places = running.places.min(places);
             }
         }
@@ -408,12 +409,12 @@ impl Children {
         })
     }
 
-    /// A shard that started with few places could use more.
+    /// Whether a shard that started with few places could use more.
     pub(crate) fn wants_places(&self) -> bool {
         self.running.values().any(|running| running.wants > 0)
     }
 
-    /// Whether returned places are of use: to shards not yet started, to running shards, or to the
+    /// Whether returned places are useful: to shards not yet started, to running shards, or to the
     /// batch's other children.
     fn places_are_wanted(&self) -> bool {
         !self.has_handed_out() || self.wants_places() || self.is_group()
@@ -427,7 +428,7 @@ impl Children {
             News::Paused(paused) => running.sent_paused = paused,
             News::Places(places) => {
                 running.places = running.places.saturating_add(places);
-                // A group wants any number of places while it wants any.
+                // A group takes any number of places as long as it takes any.
                 if !child.is_group() {
                     running.wants = running.wants.saturating_sub(places);
                 }

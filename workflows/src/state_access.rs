@@ -1,5 +1,5 @@
-//! Access to parts of a workflow's state that several workflows share: code is written for the
-//! part, and runs in each workflow that holds it.
+//! Access to parts of a workflow's state that several workflows share: code for the part runs in
+//! each workflow that holds it.
 
 use temporalio_workflow::WorkflowContext;
 

@@ -20,7 +20,8 @@ pub(super) fn is_archive(file: &Document) -> bool {
     file.unreadable.is_none() && file.text.is_none() && archive::is_named(name)
 }
 
-/// The documents in an archive, which is read whole; any other file is returned unchanged.
+/// Replaces an archive by the documents in it; the archive is read whole. Returns any other file
+/// unchanged.
 pub(super) async fn expand(
     storage: &Storage,
     file: Document,
@@ -32,7 +33,7 @@ pub(super) async fn expand(
     }
 }
 
-/// Unpacks a file from an archive; it may be as large as archives may be.
+/// Unpacks a file from an archive. The file may be as large as an archive.
 ///
 /// # Errors
 /// Inner: why it cannot be read. Outer: `Transient` when a store fails.
@@ -53,7 +54,8 @@ fn no_reader(error: &std::io::Error) -> Failure {
     Failure::transient(format!("no process for an archive: {error}"))
 }
 
-/// The documents of an archive; an archive that cannot be read becomes one document that reports why.
+/// Lists the documents of an archive. An unreadable archive becomes one document that reports the
+/// fault.
 async fn list_archive(
     storage: &Storage,
     file: Document,

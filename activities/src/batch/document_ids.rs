@@ -7,16 +7,16 @@ use crate::output::{
     job::Document,
 };
 
-/// The ids of the pages before: eight bytes each, and sixteen more where a source can name a file
-/// twice.
+/// The ids of all earlier pages: eight bytes for each, and sixteen more where a source can name a
+/// file twice.
 #[derive(Debug, Default)]
 pub struct DocumentIds {
-    /// Ordered.
+    /// Sorted.
     taken: Vec<Key>,
-    /// Ordered: the files of a source that can name one twice, or the `custom_id`s of a file of
+    /// Sorted: the files of a source that can name one twice, or the `custom_id`s of a file of
     /// requests.
     seen: Vec<File>,
-    /// For ids that several documents have, how far these are numbered.
+    /// The highest number given so far, for each id that several documents share.
     numbers: BTreeMap<Key, u64>,
 }
 
@@ -102,11 +102,11 @@ impl DocumentIds {
     }
 }
 
-/// Every so many pages, the stored ids are those of all pages before, so that the next worker need not
-/// read each.
+/// After every `TOGETHER` pages, one object has the ids of all earlier pages, so that the next
+/// worker reads few objects.
 const TOGETHER: u32 = 32;
 
-/// The pages whose stored ids cover the first `pages` pages.
+/// Returns the pages whose stored ids together cover the first `pages` pages.
 pub(super) fn stored_pages(pages: u32) -> std::ops::Range<u32> {
     (pages / TOGETHER * TOGETHER).saturating_sub(1)..pages
 }
@@ -119,7 +119,7 @@ impl DocumentIds {
 }
 
 impl Added {
-    /// Parses such an object; `None` for anything else.
+    /// Parses the content of such an object; returns `None` for anything else.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (numbers, []) = bytes.as_chunks::<8>() else { return None };
         let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
@@ -133,7 +133,7 @@ impl Added {
     }
 }
 
-/// Three counts, then that many numbers of eight bytes each, two for a pair.
+/// Encodes three counts, then as many numbers of eight bytes each; two numbers for a pair.
 fn to_bytes(DocumentIds { taken, seen, numbers }: &DocumentIds) -> Vec<u8> {
     let counts = [taken.len(), seen.len(), numbers.len()].map(|count| count as u64);
     let pairs = seen.iter().copied().chain(numbers.iter().map(|(id, number)| (*id, *number)));

@@ -2,11 +2,10 @@
 //!
 //! | figure | lower end | upper end |
 //! |---|---|---|
-//! | input tokens | the sample's mean less two standard errors, and a quarter less for the estimate | the same, more |
-//! | output tokens | a tenth of the likely maximum (`max_output_tokens`, else 1,024) each | all of it |
-//! | US dollars | lower input and output at the cheapest model of the route | upper ones at the dearest |
-//! | these of checked answers | each document asked once and judged | each model asked twice, and
-//! judged each time; or the share that a sample showed |
+//! | input tokens | the sample's mean less two standard errors, and 25 % less for the estimate | the mean plus two standard errors, and 30 % more for the estimate |
+//! | output tokens | a tenth of the likely maximum (`max_output_tokens`, else 1,024) each | the likely maximum each |
+//! | US dollars | lower input and output at the cheapest model of the route | upper input and output at the dearest |
+//! | all of these, for checked answers | each document asked once and judged | each model asked twice, and judged each time; or the share that a sample showed |
 //! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
 
 use futures::{StreamExt, stream};
@@ -42,8 +41,8 @@ use crate::{
     services::Services,
 };
 
-/// Documents that are read for the forecast, spread over the whole list; all of them where there are no
-/// more.
+/// Number of documents that are read for the forecast, spread over the whole list; all documents of
+/// a shorter list.
 const SAMPLE: usize = 40;
 const AT_ONCE: usize = 8;
 
@@ -51,8 +50,8 @@ const AT_ONCE: usize = 8;
 /// with many digits even fewer; some newer tokenizers have a third more.
 const ESTIMATE: (f64, f64) = (0.75, 1.3);
 
-/// Most documents that share a call where the author does not say: one mistake in the answer loses them
-/// all.
+/// Maximum number of documents in one call if the author states none: one mistake in the answer
+/// loses all of them.
 const MAX_FITTING: u32 = 20;
 
 /// Least gain in speed that is worth a note.
@@ -65,25 +64,25 @@ const MIN_OUTPUT: f64 = 0.1;
 #[derive(Debug, Default)]
 pub struct Sample {
     documents: Vec<Document>,
-    /// The number of documents that it stands for.
+    /// The number of documents that the sample stands for.
     of: u64,
 }
 
 impl Sample {
-    /// Takes its share of a page, spread over it.
+    /// Adds documents from a page, spread over it.
     pub fn add(&mut self, page: &[Document]) {
         self.of += page.len() as u64;
         let step = page.len().div_ceil(SAMPLE).max(1);
         self.documents.extend(page.iter().step_by(step).cloned());
     }
 
-    /// Sets the number of documents that it stands for, where some of those that were added were one
-    /// document.
+    /// Sets the number of documents that the sample stands for, if some of the added ones were the
+    /// same document.
     pub fn is_of(&mut self, documents: u64) {
         self.of = documents;
     }
 
-    /// Whether it stands for no documents.
+    /// Whether the sample stands for no documents.
     pub fn is_empty(&self) -> bool {
         self.of == 0
     }
@@ -95,7 +94,7 @@ impl Sample {
     }
 }
 
-/// Reads a sample of the documents, and estimates what all of them will use.
+/// Reads a sample of the documents, and estimates the use of all of them.
 ///
 /// # Errors
 /// `Transient` when the store fails.
@@ -170,7 +169,7 @@ pub async fn forecast(
     })
 }
 
-/// Estimated input tokens of a document; `None` where nothing of it can be sent.
+/// Estimates the input tokens of a document; returns `None` if nothing of it can be sent.
 async fn input_tokens(
     services: &Services,
     job: &Job,
@@ -198,8 +197,8 @@ async fn input_tokens(
     )))
 }
 
-/// Notes on models that cannot be forced to follow the schema, and on those that were never tested for
-/// it.
+/// Writes notes on models that cannot be forced to follow the schema, and on models that were never
+/// tested for it.
 fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
     let unchecked = job.fallbacks.iter().filter(|(_, it)| it.because == Because::Unchecked);
     let mut notes: Vec<String> = unchecked
@@ -221,8 +220,8 @@ fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
     notes
 }
 
-/// A note on what `max_output_tokens` costs where the provider charges it against the limit, used or
-/// not.
+/// A note on the cost of `max_output_tokens` where the provider charges it against the limit, used
+/// or not.
 fn cap_cost_note(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
     if !model.charge.counts_bound() {
         return None;
@@ -244,7 +243,7 @@ fn cap_cost_note(job: &Job, model: &ModelQuota, input: Range) -> Option<String> 
     })
 }
 
-/// Mean tokens of a document, with two standard errors in either direction where not all were read.
+/// Mean tokens of a document, plus and minus two standard errors if only some documents were read.
 fn mean(tokens: &[f64], all: bool) -> Range {
     let count = float(tokens.len() as u64);
     if tokens.is_empty() {
@@ -256,8 +255,8 @@ fn mean(tokens: &[f64], all: bool) -> Range {
     Range { from: (mean - error).max(mean / 2.0), to: mean + error }
 }
 
-/// Seconds for all documents at the limits of the route's first model. The other models only make it
-/// faster.
+/// Seconds for all documents at the limits of the route's first model. Further models can only
+/// shorten it.
 fn time(
     services: &Services,
     job: &Job,
@@ -279,7 +278,7 @@ fn time(
     Some(Range { from: fast, to: slow / if share > 0.0 { share } else { 1.0 } })
 }
 
-/// Documents in one call. Where the author leaves it open: as many as are needed for tokens, not
+/// Documents in one call. If the author states none: as many as are needed for tokens, not
 /// requests, to be the tightest limit.
 fn pack(services: &Services, job: &Job, route: &Route, input: Range, output: Range) -> u32 {
     let wanted = match job.pack {
@@ -304,7 +303,7 @@ fn room(model: &ModelQuota, input: Range, output: Range) -> u32 {
     most.min_by(f64::total_cmp).map_or(u32::MAX, |most| (most as u32).max(1))
 }
 
-/// Documents in one call, counted against half of the limits: that much is usually available.
+/// Documents in one call, computed for half of the limits, which are usually available.
 fn fitting(model: &ModelQuota, input: Range, output: Range) -> Option<u32> {
     let mut used = used(
         model,
@@ -324,7 +323,7 @@ fn first<'a>(services: &'a Services, route: &Route) -> Option<&'a ModelQuota> {
     services.guard.quota.models().find(|model| Some(&model.id) == route.models.first())
 }
 
-/// What one document uses of each limit.
+/// Use of each limit by one document.
 fn used(model: &ModelQuota, input: f64, output: f64, pack: f64) -> PerDimension<f64> {
     let mut used = model.amounts(whole(input), whole(output)).map(float);
     used.requests /= pack;

@@ -77,10 +77,10 @@ fn lines(bytes: &[u8]) -> Result<Vec<Example>, (usize, String)> {
         .collect()
 }
 
-/// Whether the templates can be filled for these documents.
+/// Checks whether the templates can be filled for these documents.
 ///
 /// # Errors
-/// `InvalidInput` says which name is unknown, and for which document.
+/// `InvalidInput` names the unknown name and the document.
 pub(super) fn check<'a>(
     job: &Job,
     documents: impl IntoIterator<Item = &'a Document>,
@@ -105,8 +105,8 @@ pub(super) fn check<'a>(
         let Some((name, place)) = names.iter().find(|(name, _)| !fields.contains_key(name)) else {
             continue;
         };
-        // A name may be used only where it is known. A template that is not plain is checked when the
-        // document's turn comes.
+        // A name that a template uses only under a condition may be unknown. A template that is not
+        // plain is checked when its document is processed.
         let text = document.text.as_deref().unwrap_or_default();
         if !fields.is_empty()
             && (!prompt_builder::is_plain(job)
@@ -124,7 +124,7 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// Checks the expressions of the job's checks in this way.
+/// Checks the names in the expressions of the job's checks in the same manner.
 fn check_expressions(job: &Job, documents: &[&Document]) -> Result<(), Failure> {
     for (_, expression) in expression::expressions(&job.checks) {
         let mut names = expression.names().map_err(Failure::invalid_input)?;
@@ -132,7 +132,7 @@ fn check_expressions(job: &Job, documents: &[&Document]) -> Result<(), Failure> 
         let lacks = |document: &&&Document| {
             let fields = &document.fields;
             let missing = names.iter().any(|name| !fields.contains_key(name));
-            // A name may be used only where it is known.
+            // A name that is used only under a condition may be unknown.
             let may_do = || {
                 !expression::are_plain(&job.checks)
                     || expression.knows_its_names(&DocumentFacts::new(document, ""))

@@ -1,8 +1,7 @@
-//! How often each model is asked about a document whose answers are checked.
+//! How often each model is asked about a document with checked answers.
 //!
-//! Before anything is known, a document is asked once at best, and twice of each model of the route at
-//! worst. Reports of the output narrow this down to the interval that holds the mean in 95 of 100
-//! samples.
+//! Without earlier results, a document is asked once at best; at worst each model of the route is
+//! asked twice. Reports of the output narrow this down to the 95 % confidence interval of the mean.
 
 use tidegate_calls::route::Route;
 use tidegate_types::{ModelId, Usage};
@@ -30,7 +29,7 @@ pub(super) struct ExpectedCalls {
 }
 
 impl ExpectedCalls {
-    /// The calls that a job's documents are expected to take. Without checks it is one call each.
+    /// Determines the expected calls for a job's documents: one call each without checks.
     ///
     /// # Errors
     /// `Transient` when the store fails.
@@ -97,7 +96,7 @@ impl ExpectedCalls {
     }
 }
 
-/// The report on this question in the output, if some of it was asked there before.
+/// Reads the report on this question in the output, if part of it was asked there before.
 async fn earlier_report(services: &Services, job: &Job) -> Result<Option<Report>, Failure> {
     let output = resolve(&services.storage, "output", &job.output)?;
     if !recorded_question::has_answers(&output, job).await? {
@@ -108,11 +107,12 @@ async fn earlier_report(services: &Services, job: &Job) -> Result<Option<Report>
     Ok(report.filter(|report| report.checks.documents > 0))
 }
 
-/// How often these models were asked about each document of a report.
+/// Returns how often these models were asked about each document of a report.
 fn observed_calls(report: &Report, models: &[ModelId]) -> Range {
     let asked = models.iter().filter_map(|model| report.checks.asked.get(model)).sum::<u64>();
     let documents = report.checks.documents;
-    // A document is asked about once more or not, and at the next model or not: each is a proportion.
+    // A document is asked once more or not, and the next model is asked or not: each is a
+    // proportion.
     let (whole, part) = (asked / documents, asked % documents);
     let [from, to] = Rate { agreed: part, compared: documents }.interval();
     let whole = whole as f64;

@@ -1,4 +1,4 @@
-//! Why a route may fall back: no document goes to another model without a reason.
+//! Reasons why a route may fall back: no document goes to another model without a reason.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -17,8 +17,8 @@ use crate::{
     services::Services,
 };
 
-/// Adds to the job the reason of each model of its route after the first, other than members of the
-/// first one's pool.
+/// Adds to the job a reason for each further model of its route, except members of the first
+/// model's pool.
 ///
 /// # Errors
 /// `InvalidInput` for a model without a reason, with the command that compares it.
@@ -54,7 +54,7 @@ pub(crate) async fn with_reasons(
         } else if route.unchecked {
             Because::Unchecked
         } else if job.escalate {
-            // It is asked only about documents that fail their checks.
+            // This model is asked only about documents that fail their checks.
             continue;
         } else {
             if !unknown.contains(&to) {
@@ -70,14 +70,14 @@ pub(crate) async fn with_reasons(
     }
 }
 
-/// The name by which batches ask it: a pool's member by its pool.
+/// Returns the name by which batches ask a model: the pool's name for a member of a pool.
 fn name(services: &Services, model: &ModelId) -> ModelId {
     let mut pools = services.routes.iter().filter(|(_, route)| route.by_room);
     let pool = pools.find(|(_, pool)| pool.models.contains(model));
     pool.and_then(|(name, _)| name.parse().ok()).unwrap_or_else(|| model.clone())
 }
 
-/// The fingerprint of a batch of this model alone.
+/// The fingerprint of a batch that asks only this model.
 fn asked_model(services: &Services, job: &Job, model: &ModelId) -> Asked {
     let own = |member: &ModelId| name(services, member) == *model;
     let asked_with = job.asked_with.iter().filter(|(member, _)| own(member));
@@ -116,8 +116,8 @@ fn refusal(
     Failure::invalid_input(if fits { with_instructions } else { said("@FILE".into()) })
 }
 
-/// The command that compares these models for the job's question; a file of the author's stands as
-/// FILE.
+/// The command that compares these models for the job's question. `FILE` stands for a file of the
+/// author's.
 fn command<'a>(
     job: &'a Job,
     first: &ModelId,
@@ -171,7 +171,7 @@ fn command<'a>(
     words.join(" ")
 }
 
-/// Quoted for a shell.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |it: char| it.is_alphanumeric() || "-_./:=%+,@".contains(it);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,5 +1,5 @@
-//! How many documents a batch keeps in flight where its author does not say: as many as the limits can
-//! use.
+//! Number of documents that a batch keeps in flight if its author states none: as many as the
+//! limits can use.
 
 use tidegate_calls::route::Route;
 use tidegate_quota::{
@@ -13,43 +13,43 @@ use crate::{
     services::Services,
 };
 
-/// Output tokens a second, and seconds to the first token, of a model that this worker has not called
-/// yet: slow ones. Too many documents in flight wait in Temporal's queue, where they cost little; too
-/// few leave a part of the limits unused.
+/// Assumed speed of a model that this worker has not called yet, in output tokens a second and in
+/// seconds to the first token. The values are slow ones: surplus documents in flight wait in
+/// Temporal's queue at little cost, but too few leave part of the limits unused.
 const SLOW: f64 = 40.0;
 const FIRST_TOKEN: f64 = 4.0;
 
-/// Seconds that such a call may take: it may think long before a short answer. The window has room for
-/// twice the documents that calls of this length need. Its shards open it while no call has ended, and
-/// then as far as the queue for quota stays empty.
+/// Assumed longest call in seconds, since a model may think long before a short answer. The window
+/// has room for twice the documents that such calls need. Shards open it while no call has ended,
+/// and afterwards while the queue for quota stays empty.
 const UNSEEN: f64 = 30.0;
 
-/// Smallest window, however tight the limits: the estimate of a call's time may be wrong.
+/// Smallest window, for tight limits: the estimate of a call's time may be wrong.
 const LEAST: f64 = 100.0;
 
-/// Largest window: some forty shards at once. Only calls of minutes, or limits that no vendor gives
-/// today, would need more; their author can state it.
+/// Largest window: some forty shards at once. Only calls of minutes, or limits above those of
+/// today's vendors, need more; the author can state it.
 const MOST: f64 = 20_000.0;
 
-/// Documents in flight at first for each slot of the fleet: one in the slot, and one ready behind it.
-/// Where there is room for more, each round of calls doubles them; a longer queue in Temporal takes
-/// memory, there and in the worker, and makes nothing faster.
+/// Initial documents in flight for each slot of the fleet: one in the slot, and one ready behind
+/// it. Each round of calls doubles them if there is room. A longer queue in Temporal costs memory
+/// in the server and worker, and speeds up nothing.
 const FOR_EACH_SLOT: u64 = 2;
 
 /// A batch's window, in documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InFlight {
-    /// The largest number.
+    /// The maximum.
     pub(super) most: u32,
-    /// The number at first, where that is smaller.
+    /// The initial number, if it is smaller.
     pub(super) first: Option<u32>,
     /// The assumed seconds of a call; 0 where all documents may be in flight at first.
     pub(super) call_seconds: u32,
 }
 
-/// The documents in flight that the limits of the route's models can use together, by Little's law with
-/// headroom, and at most that many more for a burst. What this worker has learned about their calls
-/// takes precedence over the forecast.
+/// Chooses the documents in flight by Little's law from the limits of the route's models, with
+/// headroom and at most as many more for a burst. Statistics of this worker's calls take precedence
+/// over the forecast.
 pub(super) fn choose_window(
     services: &Services,
     job: &Job,
@@ -88,7 +88,7 @@ pub(super) fn choose_window(
     InFlight { most, first: Some(first), call_seconds: whole(call.ceil()) }
 }
 
-/// Seconds of a call of the route's first model, as far as that is known.
+/// Seconds of a call of the route's first model, if known.
 pub(super) fn seconds_of_a_call(
     services: &Services,
     job: &Job,
@@ -103,7 +103,7 @@ pub(super) fn seconds_of_a_call(
     typical.unwrap_or_else(|| expected(model, job, forecast, speed)).seconds
 }
 
-/// A typical call, as far as the forecast tells.
+/// Predicts a typical call from the forecast.
 fn expected(model: &ModelQuota, job: &Job, forecast: &Forecast, speed: Option<f64>) -> Typical {
     let documents = f64::from(u32::try_from(forecast.documents).unwrap_or(u32::MAX)).max(1.0);
     let calls = forecast.calls.unwrap_or(Range { from: 1.0, to: 1.0 });

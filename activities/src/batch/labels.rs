@@ -1,4 +1,4 @@
-//! How a batch can be labelled in Temporal's lists, depending on the server's set-up.
+//! How a batch is labelled in Temporal's lists; this depends on the server's set-up.
 
 use temporalio_client::{Client, NamespacedClient, tonic::IntoRequest};
 use temporalio_common::protos::temporal::api::{

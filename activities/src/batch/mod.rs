@@ -1,11 +1,11 @@
 //! The plan of a batch: its documents and its forecast.
 //!
-//! * [`plan`]: checks the input and writes the shards; [`source`]: lists the documents, `archives`: those in an archive,
-//!   [`document_ids`]: their ids; `plan_writer`: writes them
-//! * [`estimate`]: the forecast, `expected_calls`: how often models are asked where answers are checked; `in_flight`: how
-//!   many documents are in flight
-//! * `model_parameters`: the parameters of each model; `fallbacks`: why a route may fall back; `examples`: examples and
-//!   templates; `sample`: a sample of the documents
+//! * [`plan`]: checks the input and writes the shards; [`source`]: lists the documents; `archives`:
+//!   the documents in an archive; [`document_ids`]: their ids; `plan_writer`: writes them
+//! * [`estimate`]: the forecast; `expected_calls`: how often models are asked with checked answers;
+//!   `in_flight`: the number of documents in flight
+//! * `model_parameters`: the parameters of each model; `fallbacks`: the reasons for falling back;
+//!   `examples`: examples and templates; `sample`: a sample of the documents
 //! * [`run_status`]: whether a batch's run has ended; `labels`: a batch's labels in Temporal; [`turn_release`]: releases the
 //!   turns of a cancelled batch
 

@@ -9,8 +9,8 @@ use tidegate_workflows::contract::{AskedWith, Job, Task};
 
 use crate::{failure::Failure, services::Services};
 
-/// Adds to the job the parameters of each model of its route. They are decided once, so that every
-/// worker uses the same ones, whatever its own configuration says.
+/// Adds to the job the parameters of each model of its route. They are decided once, so that
+/// workers with different configurations use the same ones.
 ///
 /// # Errors
 /// `InvalidInput` names the field that a model does not take.
@@ -34,7 +34,7 @@ fn of_model(providers: &Providers, job: &Job, model: &ModelId) -> Result<AskedWi
     let effort = job.effort.or_else(|| configured.and_then(|it| it.effort));
     let mut given = configured.map(|it| it.parameters.clone()).unwrap_or_default();
     if job.parameters.contains_key("thinking_budget") && job.effort.is_none() {
-        // It replaces the configured effort.
+        // The author's effort replaces the configured effort.
         given.extend(job.parameters.clone());
         return checked(providers, job, model, AskedWith { effort: None, parameters: given });
     }
@@ -56,7 +56,7 @@ fn checked(
     }
     let AskedWith { effort, mut parameters } = with;
     let Some(dialect) = providers.dialect(model) else {
-        // The provider of a program's own may take anything.
+        // A program's own provider may take anything.
         parameters.remove(ALLOW_UNKNOWN);
         return Ok(AskedWith { effort, parameters });
     };
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(warm.differences(&plain), ["parameters"]);
         let thinks = question(json!({"effort": "high"}));
         assert_eq!(thinks.differences(&plain), ["effort"]);
-        // A field that is stated in another form is still the same question.
+        // A field stated in another form is the same question.
         let unknown = question(json!({"parameters": {"seed": 1, "allow_unknown": true}}));
         assert_eq!(unknown, warm);
     }

@@ -1,4 +1,4 @@
-//! The plan: lists the source, checks everything that can be known before a call is paid for, and
+//! The plan: lists the source, checks everything that can be checked before a call is paid for, and
 //! writes the shards.
 
 use std::time::{Instant, SystemTime};
@@ -46,7 +46,7 @@ use crate::{
 /// whether a workflow's run has ended.
 ///
 /// # Errors
-/// `InvalidInput` says what the batch's author must change; `Transient` when a store fails.
+/// `InvalidInput` for faults that the batch's author must correct; `Transient` when a store fails.
 pub async fn plan(
     services: &Services,
     job: &Job,
@@ -62,10 +62,11 @@ pub async fn plan(
     plan_in(services, None, job, &batch, PageBudget::page(), has_ended).await
 }
 
-/// Like [`plan`], in an activity whose earlier attempts may have died of a file that they read.
+/// Like [`plan`], for an activity whose earlier attempts may have been killed by a file that they
+/// read.
 ///
 /// # Errors
-/// As [`plan`].
+/// The errors of [`plan`].
 pub async fn plan_in<F, Fut>(
     services: &Services,
     attempt: Option<&Attempt>,
@@ -139,7 +140,7 @@ where
     Ok(plan)
 }
 
-/// A job with the cap on output that the plan chooses, if its author states none.
+/// Adds the plan's cap on output to the job, if its author states none.
 fn with_output_cap(services: &Services, job: &Job, route: &Route) -> Job {
     if !job.default_output {
         return job.clone();
@@ -176,11 +177,11 @@ async fn write_pages(
     Ok(sample)
 }
 
-/// Plans the next pages for some time, while shards of the pages before run. Can be repeated: it begins
-/// where the written pages end.
+/// Plans the next pages for some time, while shards of the pages before run. Can be repeated:
+/// continues after the last written page.
 ///
 /// # Errors
-/// As [`plan`].
+/// The errors of [`plan`].
 pub async fn plan_more(
     services: &Services,
     plan: &Plan,
@@ -213,7 +214,7 @@ pub async fn plan_more(
 /// and the question of its output's results. Nothing is written. Returns the models that it asks.
 ///
 /// # Errors
-/// As [`plan`].
+/// The errors of [`plan`].
 pub async fn check(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failure> {
     let (job, route, output) = prepare(services, job, "").await?;
     recorded_question::check(&output, &job).await?;
@@ -223,7 +224,7 @@ pub async fn check(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failu
 /// The forecast of a batch, without starting it.
 ///
 /// # Errors
-/// As [`plan`].
+/// The errors of [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
     let (job, route, output) = prepare(services, job, "").await?;
     let job = &job;
@@ -248,7 +249,8 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     Ok(make_forecast(services, None, job, &route, sample).await?.0)
 }
 
-/// The first page of the source; or the sample that the author wants, drawn from all pages.
+/// Returns the first page of the source; or, if the author asks for a sample, the sample drawn from
+/// all pages.
 async fn first_page(
     storage: &Storage,
     job: &Job,
@@ -266,7 +268,7 @@ async fn first_page(
     Ok(Page { documents, files: Vec::new(), next: None })
 }
 
-/// Visits all documents of the source, page by page, under the ids that a batch gives them.
+/// Visits all documents of the source, page by page, with the ids that a batch gives them.
 async fn each_page(
     storage: &Storage,
     job: &Job,
@@ -305,7 +307,7 @@ async fn make_forecast(
     Ok((Forecast { temporal_actions, ..forecast }, batching))
 }
 
-/// Route and output: everything that can be checked without a store.
+/// Returns the route and the output, after all checks that need no store.
 async fn prepare(
     services: &Services,
     job: &Job,

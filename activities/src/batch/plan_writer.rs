@@ -20,8 +20,8 @@ use crate::{
     storage::Location,
 };
 
-/// Documents of a shard: few enough for one workflow's history. A smaller batch is one shard, which
-/// needs no workflow of its own.
+/// Documents of a shard: few enough for one workflow's history. A batch of at most this many is one
+/// shard, which needs no workflow of its own.
 const SHARD: u32 = SHARD_WINDOW;
 
 /// Shards that are written at once.
@@ -40,12 +40,12 @@ struct Stop {
 pub(super) struct PlanWriter<'a> {
     output: &'a Location,
     folder: &'a Location,
-    /// Which sealed answers settle a document.
+    /// Policy on which sealed answers settle a document.
     settles: ReusePolicy,
     pub(super) names: DocumentIds,
     earlier: EarlierResults,
     rest: Vec<Document>,
-    /// The part of the plan that is written.
+    /// The part of the plan that is written so far.
     pub(super) plan: Plan,
 }
 

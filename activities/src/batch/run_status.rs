@@ -1,4 +1,4 @@
-//! Whether a batch has ended, as Temporal reports it.
+//! Whether a batch has ended, by Temporal's report.
 
 use temporalio_client::{
     Client, NamespacedClient, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionInfo,
@@ -10,7 +10,7 @@ use crate::{failure::Failure, output::lease::Holder};
 /// A run of a workflow, as the server describes it.
 struct Described {
     run: String,
-    /// The first run of its chain: it may have continued as new since.
+    /// The first run of its chain of continued runs.
     first_run: String,
     is_open: bool,
 }
@@ -31,12 +31,13 @@ pub async fn has_ended(client: Client, batch: Holder) -> Result<bool, Failure> {
     if [&latest.run, &latest.first_run].contains(&&batch.run) {
         return Ok(false);
     }
-    // Another batch with this id runs now, unless both have one first run: then this one was reset.
+    // Another batch with this id runs now, unless both have the same first run: then this one was
+    // reset.
     let own = describe(&client, &batch, Some(batch.run.clone())).await?;
     Ok(own.is_none_or(|own| own.first_run != latest.first_run))
 }
 
-/// `None` where there is no such workflow any more.
+/// Describes a run; returns `None` if the workflow no longer exists.
 async fn describe(
     client: &Client,
     batch: &Holder,

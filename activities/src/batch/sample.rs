@@ -1,15 +1,15 @@
-//! A sample of a batch's documents, to see the outcome before the whole is bought.
+//! A sample of a batch's documents, to see the outcome before paying for the whole.
 //!
-//! It is drawn from strata, which are kinds of documents by name and size, each in proportion to its
-//! number, so that a few spreadsheets among many letters are not missed, nor long documents among short
-//! ones. The instructions are the seed: equal instructions draw equal samples, whichever model is
-//! asked. If the whole batch later runs into the same output, it finds the sample's answers there.
+//! The strata are kinds of documents by name and size. Each is drawn in proportion to its number,
+//! so that neither a few spreadsheets among many letters nor long documents among short ones are
+//! missed. The instructions are the seed: equal instructions draw equal samples for every model. A
+//! later batch of all documents with the same output finds the sample's answers there.
 
 use std::collections::BTreeMap;
 
 use crate::{fingerprint::Fingerprint, hash::hash, output::job::Document};
 
-/// Draws `count` documents, in their order; all of them where there are no more.
+/// Draws `count` documents and keeps their order; all documents of a shorter list.
 pub(crate) fn draw(documents: Vec<Document>, count: usize, seed: Fingerprint) -> Vec<Document> {
     if documents.len() <= count {
         return documents;
@@ -40,7 +40,7 @@ pub(crate) fn draw(documents: Vec<Document>, count: usize, seed: Fingerprint) ->
     chosen.filter_map(|(document, is_chosen)| is_chosen.then_some(document)).collect()
 }
 
-/// The extension of its name, and its size as a power of four.
+/// Extension of the document's name, and its size as a power of four.
 fn stratum(document: &Document) -> (String, u32) {
     let name = document.uri.rsplit('/').next().unwrap_or_default();
     let name = name.split('#').next().unwrap_or_default();
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn it_is_drawn_at_random_and_never_twice() {
         let drawn: BTreeSet<String> = (0..40).flat_map(|seed| names(20, seed)).collect();
-        // 800 draws of 1,000: 550 different ones are expected.
+        // 800 draws of 1,000 give 550 different values on average.
         assert!((450..650).contains(&drawn.len()), "{}", drawn.len());
         assert_eq!(names(1_000, 1).len(), 1_000);
         assert_eq!(names(5_000, 1).len(), 1_000, "no more than there are");

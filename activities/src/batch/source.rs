@@ -38,11 +38,11 @@ use crate::{
 /// Files, each with the position after it; and whether more may follow.
 type Files = (Vec<(Document, FilePosition)>, bool);
 
-/// The next documents of a source, without files that earlier pages had. Each record is a document, and
-/// so is each file in an archive; each record of a file in an archive is one too.
+/// Returns the next documents of a source, without files that earlier pages had. Each record and
+/// each file in an archive is a document; so is each record of a file in an archive.
 ///
 /// # Errors
-/// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
+/// `InvalidInput` for faults that the batch's author must correct; `Transient` when a store fails.
 pub async fn page(
     storage: &Storage,
     job: &Job,
@@ -197,7 +197,7 @@ async fn under(
                 Some(path.strip_prefix(output).ok()?.to_string_lossy().into_owned())
             });
             let own = is_own(inside.as_deref().unwrap_or_default(), inside.is_some(), apart);
-            // A folder that cannot be read may contain files that match the pattern.
+            // An unreadable folder may contain files that match the pattern.
             (!own && !is_hidden(&odd.path) && (odd.is_folder || matches(&odd.path)))
                 .then(|| unreadable(odd))
         }
@@ -205,7 +205,7 @@ async fn under(
     let (mut files, mut behind) = (Vec::new(), after.map(str::to_owned));
     let mut earlier = EarlierOutputs::default();
     let mut more = true;
-    // Until something is found that is not left out.
+    // Repeated until a file is found that is not left out.
     while files.is_empty() && more {
         let listed = base
             .entries_after(behind.as_deref(), most)
@@ -252,17 +252,17 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Files, F
     Ok((vec![(file, FilePosition::Everything)], false))
 }
 
-/// Whether the batch itself writes the object: by its path in the output, if it is there.
+/// Whether the object was written by the batch itself, by its path in the output.
 fn is_own(in_output: &str, inside: bool, apart: bool) -> bool {
     inside && (apart || in_output.split('/').next().is_some_and(is_ours))
 }
 
 fn is_hidden(relative: &FilePath) -> bool {
-    // A bucket's key may contain parts that would lead upwards in a folder: they do not hide it.
+    // A bucket's key may contain `..`, which does not make it hidden.
     relative.iter().any(|part| part != ".." && part.as_encoded_bytes().starts_with(b"."))
 }
 
-/// A document that fails by itself, and reports why.
+/// A document that fails and reports the reason.
 fn unreadable(odd: OddEntry) -> Document {
     let name = odd.printable();
     let id = DocumentId::from_relative_path(&name);

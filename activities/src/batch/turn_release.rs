@@ -1,4 +1,4 @@
-//! Releases a cancelled batch's turns in the limiter, whose documents will never come.
+//! Releases a cancelled batch's turns in the limiter, because its documents make no more calls.
 
 use tidegate_quota::Quota;
 use tracing::warn;
@@ -8,8 +8,8 @@ use crate::{
     storage::Storage,
 };
 
-/// Releases the turns of the batch that was planned as `job`. A failure costs its tenant some waiting,
-/// and no more.
+/// Releases the turns of the batch that was planned as `job`. A failure costs its tenant only some
+/// waiting.
 pub async fn release_turns(storage: &Storage, quota: &Quota, job: &str) {
     let Ok(folder) = resolve(storage, "job", job) else { return };
     let Ok(Stored { job, route, .. }) = Stored::read(&folder).await else { return };

@@ -1,10 +1,10 @@
 //! Long documents: split once, answered part by part, merged into one result.
 //!
 //! Under `<output>/_tidegate/parts/<document id>-<hash>/` are the `text`, the borders of its parts
-//! (`parts.json`), the version of the document (`version.json`), and the answer of every finished step
-//! (`<level>-<number>.json`). The hash covers the text and everything that the prompts share, so that
-//! another batch with equal instructions finds the answers that were paid for, and one with others does
-//! not. They are removed once there is a result.
+//! (`parts.json`), the version of the document (`version.json`), and the answer of every finished
+//! step (`<level>-<number>.json`). The hash covers the text and everything that the prompts share.
+//! So another batch with equal instructions finds the answers that were paid for, and a batch with
+//! other instructions does not. The folder is removed once there is a result.
 
 use std::ops::Range;
 
@@ -100,7 +100,7 @@ pub async fn begin(
 /// Takes one step, once.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub async fn process(
     services: &Services,
     attempt: &Attempt,
@@ -146,7 +146,7 @@ pub async fn process(
             let mut done =
                 Box::pin(answer(services, attempt, &shard, document, asked, &refused)).await?;
             if cut {
-                // One of the answers that it merges is cut.
+                // One of the answers to merge is cut.
                 done.finish = Finish::Cut;
             }
             let outcome = done.outcome(attempt);
@@ -164,7 +164,7 @@ pub async fn process(
     }
     let instead_of = if ends { begun.instead_of } else { name };
     let bought = done.bought(&object, instead_of)?;
-    // A step is of use until its document is done.
+    // A step's answer is needed only until its document is done.
     let bought = if ends { bought } else { bought.needing(&folder.child(VERSION)) };
     pending_writes.write(attempt, &bought).await?;
     forget(attempt, &refused).await;
@@ -177,8 +177,9 @@ pub async fn process(
     Ok(outcome)
 }
 
-/// Whether the stored object of a step answers it. Folders are named by the text and the prompt, not by
-/// the model; at the result's location is the result that the document had at the beginning, if any.
+/// Whether the stored object of a step answers it. Folders are named by the text and the prompt,
+/// not by the model. At the result's location may be the result that the document had at the
+/// beginning.
 fn is_answer(
     done: &DocumentResult,
     name: Fingerprint,
@@ -192,8 +193,8 @@ fn is_answer(
     }
 }
 
-/// The outcome of a step that is already done: nothing if an earlier run has paid for it, else its
-/// cost.
+/// The outcome of a step that is already done: its cost if this activity paid for it, otherwise
+/// nothing.
 fn outcome_of_done(
     done: &DocumentResult,
     attempt: &Attempt,
@@ -208,7 +209,7 @@ fn outcome_of_done(
         let before = if ends { task.spent } else { Spend::default() };
         let own = done.spend().beyond(before);
         spend += own.tokens();
-        // The server may not know of the attempt that made these calls.
+        // The server may have lost the attempt that made these calls.
         spend.provider_calls = spend.provider_calls.max(own.provider_calls);
     }
     DocumentOutcome { spend, cuts, ..DocumentOutcome::default() }
@@ -222,7 +223,7 @@ fn folder(shard: &Shard, document: &Document, parts: &Parts) -> Location {
         .child(&format!("{}-{:016x}", document.id, parts.text))
 }
 
-/// The name of the object with a step's answer.
+/// Name of the object with a step's answer.
 fn object(step: Step) -> String {
     match step {
         Step::Part(part) => format!("0-{part}.json"),
@@ -235,7 +236,7 @@ fn object(step: Step) -> String {
 #[derive(Debug, Default)]
 struct StepPrompt {
     text: String,
-    /// Follows the instructions.
+    /// A note after the instructions.
     beside: Option<&'static str>,
     /// Whether some of the answers in the text are cut.
     cut: bool,
@@ -311,13 +312,13 @@ async fn question(
     }
 }
 
-/// What is known of a document since it was split.
+/// Facts of a document that were recorded when it was split.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct PartsInfo {
     /// The version of the document that the parts come from.
     #[serde(flatten)]
     pub version: Version,
-    /// Fingerprint of the result that it had, which answers something else.
+    /// Fingerprint of the document's earlier result, which answers another question or content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<Fingerprint>,
     /// Where each page begins in its text, in bytes.
@@ -375,8 +376,8 @@ async fn join(
     })
 }
 
-/// Removes the steps and their folder once there is a result. The version is removed first: it says
-/// that the steps are needed.
+/// Removes the steps and their folder once there is a result. The version is removed first, because
+/// its existence marks the steps as needed.
 async fn clean(folder: &Location) {
     let removed = async {
         folder.child(VERSION).delete().await?;
@@ -387,7 +388,7 @@ async fn clean(folder: &Location) {
     }
 }
 
-/// Removes a step that was written after the result: it is never read.
+/// Removes a step's answer that was written after the result, because it is never read.
 async fn clean_late(folder: &Location) {
     if matches!(folder.child(VERSION).stamp().await, Ok(None)) {
         clean(folder).await;

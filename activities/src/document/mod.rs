@@ -2,10 +2,10 @@
 //!
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
 //! * `request`: a document that is a request in a vendor's own form
-//! * [`read`]: what is sent of it, unless its answer exists already
+//! * [`read`]: the content to send, unless the answer exists already
 //! * [`ask`]: the prompt, the call, and whether the answer is accepted
 //! * `check`: whether the answer passes the checks of the batch's author
-//! * `shared_answers`: how answers are shared between batches
+//! * `shared_answers`: sharing of answers between batches
 
 pub mod ask;
 pub(crate) mod check;

@@ -45,7 +45,8 @@ use crate::{
 /// A document with more tokens is sent alone.
 const SMALL_TOKENS: u64 = 4_000;
 
-/// Most tokens of all documents of a call. In longer prompts a model's care for each document suffers.
+/// Maximum tokens of all documents of a call. In longer prompts a model treats each document with
+/// less care.
 const PACK_TOKENS: u64 = 20_000;
 
 /// Largest cap on output of one call, where documents can be left out: every model of today allows it.
@@ -59,8 +60,8 @@ const TOGETHER: &str = "You are given several documents at once, each in an <ite
     them by itself, as if it were the only one. Answer with one JSON object, {\"answers\": [{\"id\": …, \"answer\": …}]}, with an entry \
     for every item: its id, and your whole answer to it.";
 
-/// How many documents of a job fit into one call: limited by their answers, or, for embeddings, by
-/// their input tokens.
+/// Number of documents of a job that fit into one call: limited by their answers, or, for
+/// embeddings, by their input tokens.
 // Never negative, and a cast of a float saturates.
 pub fn max_documents(job: &Job, input_tokens: f64) -> u32 {
     let most = match job.task {
@@ -85,7 +86,7 @@ pub fn check(job: &Job) -> Result<(), Failure> {
     }
 }
 
-/// A document of a pack.
+/// A document in a pack.
 #[derive(Debug)]
 struct Member {
     index: u32,
@@ -97,12 +98,12 @@ struct Member {
     instead_of: Option<Fingerprint>,
 }
 
-/// A result, as it is stored with the others of its call until it is at its own location.
+/// A result, as stored with the others of its call until each is written to its own location.
 #[derive(Debug, Serialize, Deserialize)]
 struct Packed {
     #[serde(flatten)]
     result: DocumentResult,
-    /// Fingerprint of the result that the document had, which answers something else.
+    /// Fingerprint of the document's earlier result, which answers another question or content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instead_of: Option<Fingerprint>,
 }
@@ -110,7 +111,7 @@ struct Packed {
 /// Answers some documents with one call, once.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again; after a final one, each document is sent
+/// A [`Failure`] with the time of a retry, if any; after a final one, each document is sent
 /// alone.
 pub async fn process(
     services: &Services,
@@ -123,7 +124,8 @@ pub async fn process(
     let pending_writes = &services.pending_writes;
     pending_writes.recover(attempt, &bought).await?;
     if let Some(results) = read(&bought).await? {
-        // An earlier attempt has paid for these; the documents after them are unchanged since.
+        // An earlier attempt has paid for these results. Once written, their documents count as
+        // done.
         write_results(&shard, &bought, results).await?;
     }
     pending_writes.check_spooled(attempt)?;
@@ -170,7 +172,7 @@ pub async fn process(
     Ok(outcome)
 }
 
-/// What a call returned for some of its documents.
+/// The outcome of a call for its documents.
 #[derive(Debug)]
 struct PackAnswers<'a> {
     model: &'a ModelId,
@@ -187,7 +189,7 @@ impl PackAnswers<'_> {
     }
 }
 
-/// Asks one question about all of them.
+/// Asks one question about all of the documents.
 async fn ask_for_answers<'a>(
     services: &Services,
     attempt: &Attempt,
@@ -199,13 +201,14 @@ async fn ask_for_answers<'a>(
         hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
     let content =
         Content::Text(members::text(members.iter().map(|member| member.text.as_str()), salt));
-    // The documents share the cap: what one leaves, another may use. A document whose answer is cut is sent again alone.
+    // The documents share the cap, so that a long answer may use what short ones leave. A document
+    // whose answer is cut is sent again alone.
     let each = shard.job.likely_output_tokens().saturating_add(FRAME_TOKENS);
     let output = each
         .saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX))
         .saturating_add(FRAME_TOKENS);
     let first = members.first().ok_or_else(|| Failure::transient("a call has no document"))?;
-    // All are asked with one wording.
+    // The first document's instructions serve for all of them.
     let reader = services.reader_for(&shard.job.lane);
     let question = question(&reader, shard, &first.document, &content)
         .await?
@@ -239,7 +242,7 @@ async fn ask_for_answers<'a>(
     Ok(PackAnswers { model, usage, usage_unknown, given: given.collect() })
 }
 
-/// Embeds all of them.
+/// Embeds all of the documents.
 async fn ask_for_vectors<'a>(
     services: &Services,
     attempt: &Attempt,
@@ -271,7 +274,7 @@ async fn shareable_text(
     job.in_parts(tokens::estimate(&text)).is_none().then_some(text)
 }
 
-/// The documents of the call, and the outcomes of the others.
+/// Gathers the documents of the call, and the outcomes of the others.
 async fn gather(
     services: &Services,
     attempt: &Attempt,
@@ -383,7 +386,7 @@ fn build_results(
     results
 }
 
-/// The first `part` of `all` equal shares of `tokens`.
+/// Returns the sum of the first `part` of `all` equal shares of `tokens`.
 fn share(tokens: u64, part: u64, all: u64) -> u64 {
     u64::try_from(u128::from(tokens) * u128::from(part) / u128::from(all.max(1)))
         .unwrap_or(u64::MAX)

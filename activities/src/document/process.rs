@@ -36,7 +36,7 @@ use crate::{
 /// Answers one document, once.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub async fn process(
     services: &Services,
     attempt: &Attempt,
@@ -116,7 +116,7 @@ pub async fn process(
                 return Err(failure);
             }
         };
-    // Its share of this worker's memory is given back.
+    // Gives back the document's share of this worker's memory.
     let Extracted { content, held, .. } = extracted;
     drop((content, held));
     offer(services, &result).await;
@@ -130,15 +130,15 @@ pub async fn process(
     Ok(result.outcome_beyond(attempt, spent_before))
 }
 
-/// What was read of a document.
+/// The outcome of reading a document.
 enum Reading {
-    /// Its content, which is to be sent.
+    /// The content to send.
     Content(Box<Extracted>),
-    /// Its result: the same content was answered for another document or batch.
+    /// The result: equal content was answered for another document or batch.
     Bought(Box<DocumentResult>),
 }
 
-/// Reads a document's content, unless an attempt before this one has stored its text.
+/// Reads a document's content, or the text of it that an earlier attempt stored.
 async fn read_content(
     services: &Services,
     attempt: &Attempt,
@@ -166,7 +166,7 @@ async fn read_content(
     Ok(Reading::Content(extracted.into()))
 }
 
-/// Asks about a document's content what the batch's task is. An answer that is not accepted is stored at
+/// Performs the batch's task on a document's content. An answer that is not accepted is stored at
 /// `refused`.
 async fn ask(
     services: &Services,

@@ -1,5 +1,5 @@
-//! A document that is a request in a vendor's own form. Its body is sent unchanged, or translated for a
-//! model that speaks another dialect, as by the HTTP door. The reply is its answer.
+//! A document that is a request in a vendor's own form. Its body is sent unchanged, or translated
+//! for a model that speaks another dialect, as the HTTP door does. The reply is the answer.
 
 use std::time::SystemTime;
 
@@ -30,7 +30,7 @@ use crate::{
 /// The error of a line that is not a request.
 pub(crate) const NO_OBJECT: &str = "it is not one JSON object with each field once";
 
-/// A line's fields, as they were written.
+/// Parses a line into its fields, without changing their text.
 ///
 /// # Errors
 /// A sentence that quotes nothing of the line.
@@ -38,8 +38,8 @@ pub(crate) fn fields(line: &[u8]) -> Result<Fields, String> {
     Fields::read(unmarked(line)).map_err(|_| NO_OBJECT.to_owned())
 }
 
-/// The models that a batch of requests asks, as far as they are known beforehand; where none is known,
-/// those that the batch's author names for all lines.
+/// The models that a batch of requests asks, as far as its lines name known ones; otherwise the
+/// models that the batch's author names for all lines.
 ///
 /// # Errors
 /// `InvalidInput` where the author names none either.
@@ -74,8 +74,9 @@ pub(crate) fn input_tokens(lines: &Lines, line: &str) -> Option<u64> {
     Some(asked.input_tokens)
 }
 
-/// A request in a batch of this model's provider, and its estimated input tokens. `None` for one that
-/// asks another model or in another dialect, or that cannot be asked: the direct path reports why.
+/// Builds a request for a batch of this model's provider, and its estimated input tokens. `None`
+/// for a request to another model or in another dialect, and for an invalid one: the direct path
+/// reports why.
 ///
 /// # Errors
 /// A [`Failure`] when the store does not return it.
@@ -98,7 +99,7 @@ pub(crate) async fn in_batch(
     }))
 }
 
-/// The vendor's reply to a request, as JSON in place of an answer.
+/// Turns the vendor's reply to a request into a completion whose answer is the reply as JSON.
 pub(crate) fn completion(Whole { body, heard, .. }: Whole) -> Completion {
     Completion {
         answer: body.to_string(),
@@ -108,10 +109,10 @@ pub(crate) fn completion(Whole { body, heard, .. }: Whole) -> Completion {
     }
 }
 
-/// The vendor's reply to a request, as JSON in place of an answer, with its cost.
+/// Asks; returns the vendor's reply as JSON in place of an answer, with its cost.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub(crate) async fn answer(
     services: &Services,
     attempt: &Attempt,
@@ -193,13 +194,13 @@ impl Call {
         Ok(Self { operation, body, name, route, asked, place })
     }
 
-    /// The route's models that take it unchanged.
+    /// The route's models that take the request unchanged.
     fn as_it_is(&self, services: &Services) -> Route {
         let takes = |it: &dyn Provider| it.takes(self.operation);
         self.route.filter(|model| services.providers.get(model).is_some_and(takes))
     }
 
-    /// Asks once. Returns the model, its use, and its reply in the dialect of the request.
+    /// Asks once. Returns the model, its use, and its reply in the request's dialect.
     async fn ask(
         &self,
         services: &Services,

@@ -12,7 +12,7 @@ use crate::{
     storage::Location,
 };
 
-/// The document's result, if its answer was bought before, in any batch.
+/// Returns the document's result if its answer was bought before, in any batch.
 pub(crate) async fn bought_before(
     services: &Services,
     shard: &Shard,
@@ -20,7 +20,7 @@ pub(crate) async fn bought_before(
     version: &Version,
 ) -> Option<DocumentResult> {
     let found = services.answers.as_ref()?.find(document, shard.asks, version).await;
-    // A route is known by its name, and may have had other models.
+    // The fingerprint covers a route's name, and its models may have changed.
     let found = found.filter(|result| shard.route.models.contains(&result.model));
     let found = found.filter(|it| !shard.job.reread || !it.version.is_of_older_reader());
     found.map(|result| result.with_fallback_of(&shard.job))

@@ -15,10 +15,10 @@ use crate::{failure::Failure, metrics, output::job::route_of};
 /// Stands for details of a reply that is not parsed.
 const UNKNOWN: &str = "unknown";
 
-/// Sends the body, and waits in place where the caller allows no further attempt.
+/// Sends the body. Waits in place if the caller allows no further attempt.
 ///
 /// # Errors
-/// `InvalidInput` says what to change; otherwise the failures of the guard and the provider.
+/// `InvalidInput` states the remedy; otherwise the failures of the guard and the provider.
 pub(super) async fn ask(
     asked: CallContext<'_>,
     call: CallInput,

@@ -30,10 +30,10 @@ use crate::{
     schema::SchemaValidator,
 };
 
-/// Asks, and waits in place where the caller allows no further attempt.
+/// Asks. Waits in place if the caller allows no further attempt.
 ///
 /// # Errors
-/// `InvalidInput` says what to change; otherwise the failures of the guard and the provider.
+/// `InvalidInput` states the remedy; otherwise the failures of the guard and the provider.
 pub(super) async fn ask(
     asked: CallContext<'_>,
     given: ResolvedInput,
@@ -75,7 +75,7 @@ pub(super) async fn ask(
     Ok(outcome(result, job.schema.is_some()))
 }
 
-/// The words of the call: no template is filled, and nothing surrounds the prompt.
+/// The prompt's text: no template is filled, and nothing is added around the prompt.
 fn wording(job: &Job) -> PromptText<'_> {
     let turns = job.messages.iter();
     PromptText {

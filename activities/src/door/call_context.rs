@@ -21,7 +21,7 @@ pub(super) struct CallContext<'a> {
 }
 
 impl CallContext<'_> {
-    /// Asks, and asks again after a wait that must be held here.
+    /// Asks, and asks again after a wait that must be held in this slot.
     ///
     /// # Errors
     /// The failure with which the attempt ends.
@@ -52,7 +52,7 @@ impl CallContext<'_> {
                 stays = true;
                 continue;
             }
-            // The wait is not for quota, or there is no time or no room for it.
+            // The wait is not for quota, or there is no time or slot for it.
             let is_late = until.is_some_and(|until| Instant::now() + delay > until);
             let slot = route.models.first().and_then(|model| {
                 let request = attempt.call.request(model.clone()).lane(lane.clone());

@@ -15,10 +15,10 @@ use crate::{
     output::job::route_of, services::Services,
 };
 
-/// Asks, and waits in place where the caller allows no further attempt.
+/// Asks. Waits in place if the caller allows no further attempt.
 ///
 /// # Errors
-/// `InvalidInput` and `TooLarge` say what to change; otherwise the failures of the guard and the
+/// `InvalidInput` and `TooLarge` state the remedy; otherwise the failures of the guard and the
 /// provider.
 pub(super) async fn ask(
     asked: CallContext<'_>,
@@ -74,7 +74,8 @@ fn check_size(services: &Services, route: &Route, each: &[u64]) -> Result<(), Fa
 fn fit(model: &ModelId, input: Input, each: &[u64]) -> Result<(), Failure> {
     let too_large = |why| Err(Failure::never(FailureType::TooLarge, why));
     if let Some(most) = input.tokens.map(u64::from) {
-        // A provider that refuses texts that are too long counts better than the estimate.
+        // A provider that refuses long texts counts exactly, so only texts far above its limit are
+        // refused here.
         let sure = if input.cuts { most } else { most + most / 2 };
         if let Some(place) = each.iter().position(|tokens| *tokens > sure) {
             return too_large(format!(

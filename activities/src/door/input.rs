@@ -1,4 +1,5 @@
-//! An input, parts of which may be `{"uri": "…"}`, because Temporal's payloads are too small for them.
+//! An input that may have `{"uri": "…"}` in place of parts that are too large for Temporal's
+//! payloads.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -12,14 +13,14 @@ use crate::{
     services::Services,
 };
 
-/// Largest part, in bytes: no vendor takes a larger request.
+/// Maximum size of a part, in bytes: no vendor takes a larger request.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// An input with all of its parts fetched.
 #[derive(Debug)]
 pub(super) struct ResolvedInput {
     pub(super) value: Value,
-    /// The body in the vendor's own form, as it was written.
+    /// The body in the vendor's own form, with its original text.
     pub(super) body: Option<Fields>,
 }
 
@@ -28,7 +29,7 @@ struct Body {
     body: Fields,
 }
 
-/// Fetches the parts of an input that are in a store. `text` is the input as it was written.
+/// Fetches the parts of an input that are in a store. `text` is the original text of the input.
 ///
 /// # Errors
 /// `InvalidInput` where a part may not be read or has the wrong form; `Transient` while the store
@@ -58,7 +59,7 @@ pub(super) async fn fetch(
     Ok(ResolvedInput { value: input, body })
 }
 
-/// The URI of a part, if the value has no other field.
+/// Returns the URI of a part if `uri` is the value's only field.
 fn uri(value: &Value) -> Option<&str> {
     let fields = value.as_object().filter(|fields| fields.len() == 1)?;
     fields.get("uri")?.as_str()

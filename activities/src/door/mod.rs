@@ -1,13 +1,14 @@
-//! The Temporal door: activities that workflows of any SDK call by name, behind the guard of documents'
-//! calls.
+//! The Temporal door: activities that workflows of any SDK call by name. They use the same guard as
+//! calls about documents.
 //!
 //! * [`call_store`](crate::call_store): where answers are stored, and where inputs are read
 //! * `call`: `tidegate.call` with tidegate's own fields, `body` with a vendor's; `embed`:
 //!   `tidegate.embed`
-//! * `call_context`: the inputs of both, and the call with its waits; `caller`: workflow and lane of the caller
+//! * `call_context`: the inputs of both, and the call with its waits; `caller`: workflow and lane
+//!   of the caller
 //! * `input`: fetches the parts of an input that are in a store
 //! * `stored_answer`: stores an answer, so that it is bought once
-//! * `wait_policy`: how long a call may wait, by its caller's time-outs and retry policy
+//! * `wait_policy`: bounds of a call's wait, by its caller's time-outs and retry policy
 
 mod body;
 mod call;
@@ -55,7 +56,7 @@ pub async fn call(
 /// Embeds some texts, once.
 ///
 /// # Errors
-/// As [`call`].
+/// The errors of [`call`].
 pub async fn embed(
     services: &Services,
     ctx: &ActivityContext,
@@ -75,7 +76,7 @@ async fn buy_once<T: Large + Serialize + DeserializeOwned>(
     let text = input.get();
     let input: Value = serde_json::from_str(text).unwrap_or_default();
     let patience = WaitPolicy::from_context(ctx);
-    // Hashed, because an activity's id may contain more than the limiter should know.
+    // Hashed, because an activity's id may contain data that the limiter should not store.
     let name = format!("{:016x}", hash([info.activity_id.as_bytes()]));
     let attempt = Attempt::from_context(ctx, &name).with_last(patience.is_last);
     // Calls of one workflow belong together, unless the caller names a batch.
@@ -101,7 +102,7 @@ async fn buy_once<T: Large + Serialize + DeserializeOwned>(
     heartbeat::run(ctx, &attempt, &services.guard, heartbeat::UNSENT, counted).await
 }
 
-/// Answers cannot be stored, so none is bought.
+/// Error for a call whose answer cannot be stored: none is bought.
 fn no_store() -> Failure {
     Failure::invalid_input(
         "calls.answers is not set for this worker; set answers in the [calls] section of all workers' configuration, such as file:///data/calls or s3://bucket/calls",

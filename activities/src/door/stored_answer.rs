@@ -39,7 +39,7 @@ impl Large for EmbedOutcome {
 /// The location of one activity's answer.
 #[derive(Debug)]
 pub(super) struct StoredAnswer {
-    /// Fingerprint of the question, whoever asks it.
+    /// Fingerprint of the question, independent of the caller.
     pub(super) asks: Fingerprint,
     location: Location,
     /// Where an answer that is not accepted is stored.
@@ -64,7 +64,7 @@ impl StoredAnswer {
         Self { asks, location, part, inline: calls.inline }
     }
 
-    /// The answer that an attempt before this one has bought.
+    /// Finds the answer that an earlier attempt has bought.
     ///
     /// # Errors
     /// `Transient` while the store fails, or the answer is in the spool of a worker that is away.
@@ -84,7 +84,7 @@ impl StoredAnswer {
     /// Stores the answer that this attempt has bought. Returns the answer that was stored first.
     ///
     /// # Errors
-    /// As [`Self::find`].
+    /// The errors of [`Self::find`].
     pub(super) async fn save<T: Large + Serialize + DeserializeOwned>(
         &self,
         services: &Services,

@@ -1,8 +1,9 @@
-//! How long a call may wait, by its caller's time-outs and retry policy.
+//! Bounds of a call's wait, by its caller's time-outs and retry policy.
 //!
-//! A far turn goes back to Temporal as `QuotaWait`, and the next attempt keeps it. If the caller allows
-//! no further attempt, or the activity times out before the turn, the call waits in its slot until just
-//! enough time is left for the request. Such waits are bounded like all others of this worker.
+//! A far turn goes back to Temporal as `QuotaWait`, and the next attempt keeps it. If the caller
+//! allows no further attempt, or the activity times out before the turn, the call waits in its
+//! slot. It stops waiting when just enough time for the request is left. Such waits have the
+//! worker's usual bounds.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -20,9 +21,9 @@ use crate::services::Services;
 /// The waits that the caller allows.
 pub(super) struct WaitPolicy<'a> {
     pub(super) ctx: &'a ActivityContext,
-    /// No attempt follows this one.
+    /// Whether this is the last attempt.
     pub(super) is_last: bool,
-    /// No attempt follows a wait.
+    /// Whether no attempt follows a wait.
     pub(super) stays: bool,
     began: Instant,
 }
@@ -39,8 +40,8 @@ impl<'a> WaitPolicy<'a> {
         Self { ctx, is_last, stays: is_last || fails, began: Instant::now() }
     }
 
-    /// The latest time to which a call may wait here: after it, just enough time is left for the
-    /// request, or half of the time where a request may take longer than that.
+    /// The latest time until which a call may wait here. After it, just enough time is left for the
+    /// request, or half of the time if a request may take longer.
     pub(super) fn until(&self, services: &Services, route: &Route) -> Option<Instant> {
         let info = self.ctx.info();
         let left = since(info.deadline?, info)?;
@@ -54,8 +55,8 @@ impl<'a> WaitPolicy<'a> {
         let info = self.ctx.info();
         let at = self.began.elapsed() + delay;
         let left = info.deadline.and_then(|deadline| since(deadline, info));
-        // The earlier of the attempt's own time-out, which the next attempt does not share, and the
-        // activity's. Once it has passed, the server reports which it is.
+        // The earlier of two time-outs: the attempt's own, which the next attempt does not share,
+        // and the activity's. After it has passed, the server reports which one it was.
         if left.is_none_or(|left| at < left) {
             return false;
         }
@@ -63,7 +64,7 @@ impl<'a> WaitPolicy<'a> {
         closes.and_then(|closes| since(closes, info)).is_some_and(|left| at >= left)
     }
 
-    /// When the activity times out, with all of its attempts.
+    /// The time at which the activity times out, over all its attempts.
     async fn closes(&self) -> Option<SystemTime> {
         let (info, client) = (self.ctx.info(), self.ctx.client());
         let closes = match workflow(info) {

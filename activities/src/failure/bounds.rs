@@ -4,23 +4,24 @@ use std::time::Duration;
 
 use tidegate_calls::Backoff;
 
-/// Attempts to submit a provider's batch. After these the workflow waits, which handles pauses,
-/// deadlines and cancellation.
+/// Attempts to submit a provider's batch. After these the workflow waits, because it handles
+/// pauses, deadlines and cancellation.
 pub const MAX_BATCH_SUBMITS: u32 = 3;
 
-/// Attempts to cancel a provider's batch. A batch that goes on is waited for all the same.
+/// Attempts to cancel a provider's batch. A batch that continues is still waited for.
 pub const MAX_BATCH_CANCELS: u32 = 3;
 
 /// Attempts to collect a provider's batch: about an hour. After that the documents take the direct
 /// path.
 pub const MAX_BATCH_COLLECTS: u32 = 60;
 
-/// Attempts at an operation that a store forbids or is not set up for. More than one, because rights,
-/// keys and a share that is just being mounted take time; few, because time alone seldom mends these.
+/// Attempts at an operation that a store forbids or is not set up for. More than one, because
+/// rights, keys and a share that is just being mounted take time; few, because waiting alone seldom
+/// helps.
 pub const MAX_STORE_REFUSALS: u32 = 4;
 
-/// How long a store may be busy or away without a break: longer than any outage of the large clouds'
-/// stores so far.
+/// Time for which a store may be busy or away without a break: longer than any outage of the large
+/// clouds' stores so far.
 pub const STORE_DEADLINE: Duration = Duration::from_hours(24);
 
 /// Like [`STORE_DEADLINE`], while a batch is planned: nothing has been paid for, and its author waits.
@@ -36,23 +37,23 @@ pub const WRITE_AGAIN: Backoff = Backoff {
 /// Delay of a document while its batch's results cannot be written. It makes no call.
 pub const UNWRITABLE: Duration = Duration::from_secs(5);
 
-/// Workers in a row that may die while they read a document, before it is not read any more.
+/// Workers in a row that may die while they read a document, before it is no longer read.
 pub const MAX_DEAD_READERS: u32 = 2;
 
-/// Workers in a row that may die during one step of a batch. A step continues where the one before it
-/// stopped, so workers that are killed for another reason do not fail the batch.
+/// Workers in a row that may die during one step of a batch. Each attempt continues the step, so
+/// workers that are killed for another reason do not fail the batch.
 pub const MAX_DEAD_STEPS: u32 = 5;
 
-/// How often a worker tries to write the answers in its spool.
+/// Interval at which a worker tries to write the answers in its spool.
 pub const DRAIN_SPOOL: Duration = Duration::from_secs(15);
 
 /// Delay of a document whose answer is in the spool of another worker; a little jitter is added.
 pub const SPOOLED: Duration = Duration::from_secs(15);
 
-/// How long such a document waits. A worker that is restarted is back in minutes; one whose machine is
-/// gone never returns.
+/// Maximum wait of such a document. A restarted worker is back in minutes; one whose machine is
+/// lost never returns.
 pub const SPOOL_PATIENCE: Duration = Duration::from_hours(1);
 
-/// Time after which one call tests whether results can be written again, where no attempt holds an
+/// Interval at which one call tests whether results can be written again, if no attempt holds an
 /// answer.
 pub const PROBE_UNWRITTEN: Duration = Duration::from_secs(30);

@@ -19,24 +19,25 @@ pub trait OfStore: Sized {
     /// A document that the store does not return.
     fn of_document(error: storage::Error) -> Self;
 
-    /// Whether a store refused, so that time alone does not mend it.
+    /// Whether a store refused, so that waiting alone does not help.
     fn is_store_refusal(&self) -> bool;
 
-    /// Counts a fault of a store with the activity's earlier ones: the delay grows with them, and after
-    /// [`MAX_STORE_REFUSALS`] or `deadline` it is final. Other failures stay unchanged.
+    /// Counts a fault of a store with the activity's earlier ones: the delay grows with them, and
+    /// after [`MAX_STORE_REFUSALS`] or `deadline` the failure is final. Returns other failures
+    /// unchanged.
     fn counting(self, attempt: &Attempt, deadline: Duration) -> Self;
 
-    /// `dead` workers have died while they read the document.
+    /// The failure after `dead` workers have died while they read the document.
     fn kills_its_reader(dead: u32) -> Self;
 
-    /// `dead` workers have died during this step of a batch.
+    /// The failure after `dead` workers have died during this step of a batch.
     fn kills_its_worker(dead: u32) -> Self;
 
-    /// Results of the batch cannot be written for now, and an answer could not be stored: no call was
-    /// made.
+    /// The failure while results of the batch cannot be written because an answer could not be
+    /// stored. No call was made.
     fn unwritable(fault: &str) -> Self;
 
-    /// The answer was bought, and is in the spool of a worker that is away or is writing it.
+    /// The failure while a bought answer is in the spool of a worker that is away or is writing it.
     fn spooled() -> Self;
 }
 

@@ -218,7 +218,7 @@ fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
         let waits_for = details(&refused, Duration::from_millis(16_300)).unwrap();
         assert_eq!(waits_for.as_str(), hold.name());
     }
-    // A far turn is waited for longer than a fault is, but not for ever.
+    // The wait for a far turn may be longer than that after a fault, but is bounded.
     let far = |seconds| Refused::Wait {
         model: model.clone(),
         wait: Duration::from_secs(seconds),

@@ -1,5 +1,5 @@
-//! The Temporal actions of a batch, which Temporal's cloud charges for: `docs/temporal-cost.md` has the
-//! arithmetic. Queries of people who watch it are not included.
+//! The Temporal actions of a batch, which Temporal's cloud charges for; the arithmetic is in
+//! `docs/temporal-cost.md`. Queries by its viewers are not included.
 
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{Plan, SHARD_WINDOW};
@@ -12,13 +12,14 @@ use crate::{
 /// Seconds between heartbeats; a shorter call needs none.
 const BEAT: f64 = 25.0;
 
-/// A longer wait, in seconds, is a deferral through Temporal: the default of `max-slot-wait`.
+/// Longest wait in a slot, in seconds: the default of `max-slot-wait`. A longer one is a deferral
+/// through Temporal.
 const IN_PLACE: f64 = 10.0;
 
 /// Actions of a deferral: the heartbeat that carries the turn, and the next attempt.
 const DEFERRAL: f64 = 2.0;
 
-/// Deferrals of a document where limits bind, at most: 0.00 to 0.28 were measured
+/// Maximum deferrals of a document at tight limits: 0.00 to 0.28 were measured
 /// (`benches/deferrals.rs`).
 const DEFERRALS: f64 = 0.5;
 
@@ -38,7 +39,7 @@ const GROUP: f64 = 4.0;
 const CHECKS: f64 = 150.0;
 const DAY: f64 = 86_400.0;
 
-/// The forecast of a batch. `call` is the seconds of a call, as far as that is known.
+/// Forecasts the actions of a batch. `call` is the seconds of a call, if known.
 pub(crate) fn forecast_actions(forecast: &Forecast, call: f64) -> Range {
     let documents = float(forecast.documents);
     let seconds = forecast.seconds.unwrap_or(Range { from: 0.0, to: 0.0 });
@@ -63,8 +64,8 @@ pub(crate) fn forecast_actions(forecast: &Forecast, call: f64) -> Range {
     }
 }
 
-/// The actions of a batch that has ended, without heartbeats of calls longer than [`BEAT`], which are
-/// not counted.
+/// Counts the actions of a batch that has ended. Heartbeats of calls longer than [`BEAT`] are not
+/// counted.
 pub(crate) fn count_actions(plan: &Plan, spend: &Spend, seconds: f64) -> u64 {
     let asked = float(plan.asked());
     let shards = f64::from(plan.shards());
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     /// A dev server counted 1.04 for each of 100 documents with calls of 12 s
-    /// (`docs/temporal-cost.md`), before a batch had labels, which are one more.
+    /// (`docs/temporal-cost.md`). Labels of batches, which were added later, are one more.
     #[test]
     fn as_a_server_has_counted() {
         let plan = Plan { documents: 100, shard_size: 500, pages: 1, ..Plan::default() };

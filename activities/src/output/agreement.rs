@@ -1,9 +1,9 @@
-//! How many answers agree with the expected ones, field by field.
+//! Rate of answers that agree with the expected ones, field by field.
 //!
-//! An expected answer may be a JSON object: then each of its fields is compared, and those of nested
-//! objects by their path, such as `total.amount`. Any other value is compared with the whole answer,
-//! under [`WHOLE`]. Numbers agree by value, texts irrespective of the spaces between words, and a
-//! missing field agrees with `null`.
+//! If the expected answer is a JSON object, each of its fields is compared; fields of nested
+//! objects by their path, such as `total.amount`. Any other value is compared with the whole
+//! answer, under [`WHOLE`]. Numbers agree by value, texts irrespective of the spaces between words,
+//! and a missing field agrees with `null`.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -205,7 +205,7 @@ impl Compared {
     /// Adds a document's answer, which has cost this many US dollars.
     pub fn add(&mut self, id: &str, expected: &Value, answer: &str, usd: Option<f64>) {
         let answered = match expected {
-            // A text may be written as it is, or as JSON.
+            // A text answer may be plain or JSON.
             Value::String(_) => serde_json::from_str::<String>(answer).ok().map(Value::String),
             _ => serde_json::from_str(answer).ok(),
         };
@@ -256,7 +256,7 @@ impl Field {
     }
 }
 
-/// The compared values, by path: the expected and the answered one, null where there is none.
+/// Lists the compared values by path: the expected and the answered one, null if absent.
 fn leaves<'v>(expected: &'v Value, answered: &'v Value) -> Vec<(String, &'v Value, &'v Value)> {
     let Value::Object(fields) = expected else {
         return vec![(WHOLE.to_owned(), expected, answered)];

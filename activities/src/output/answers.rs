@@ -4,7 +4,8 @@
 //! question and of the document's bytes, and the version of our prompts' frame. Only whole answers are
 //! stored. They are never removed: the bucket's own rules decide how long they are kept.
 //!
-//! The store is optional: if it fails or is slow, it is not used for a while, and answers are bought.
+//! The store is optional: after a failure or a time-out it is not used for a while, and answers are
+//! bought.
 
 use std::time::{Duration, Instant};
 
@@ -25,14 +26,14 @@ use crate::{
     storage::{Error, Location, Storage},
 };
 
-/// The version of what surrounds a document in a prompt, notes on parts and packs included. Raise it
-/// with each change of that: stored answers of the older version are then not used.
+/// Version of the frame around a document in a prompt, including notes on parts and packs. Raise it
+/// with each change of the frame: stored answers of the older version are then not used.
 pub const LAYOUT: u32 = 1;
 
 /// Time-out of the store. An answer costs seconds, so a slower store saves nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a store that failed is not used.
+/// Time for which a store is not used after a failure.
 const REST: Duration = Duration::from_secs(60);
 
 /// The store of answers.
@@ -65,8 +66,8 @@ struct Answer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
     completed_at: String,
-    /// What was sent. Content and stamp are omitted, because other documents share the answer; the rest
-    /// cannot be derived without reading the document again.
+    /// The version of the document without content and stamp, which differ between documents that
+    /// share the answer. The other fields cannot be derived without reading the document again.
     #[serde(flatten)]
     version: Version,
 }
@@ -75,7 +76,7 @@ impl Answers {
     /// A store under this prefix, which need not lie under the roots for documents.
     ///
     /// # Errors
-    /// [`Error::Invalid`] says what to write.
+    /// [`Error::Invalid`] states the remedy.
     pub fn open(prefix: &str) -> Result<Self, Error> {
         let prefix = Storage::new([prefix])?.resolve(prefix)?;
         Ok(Self { prefix, rests_until: Mutex::default() })

@@ -1,5 +1,5 @@
 //! Which models were compared for a question: `tidegate compare` writes this into its output, and a
-//! batch whose route says `compared` reads it there.
+//! batch whose route states `compared` reads it there.
 //!
 //! The object is `<question>.json`, by the fingerprint of the question without its model. In a prefix
 //! of several questions it is in a [folder](folder) of its own.
@@ -19,7 +19,7 @@ use crate::{
     storage::Location,
 };
 
-/// A model, and everything that it was asked, parameters included.
+/// A model and everything that it was asked, parameters included.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The name by which a batch asks it.
@@ -28,12 +28,12 @@ pub struct Asked {
     pub question: Fingerprint,
 }
 
-/// How far two models agree.
+/// Rate at which two models agree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
     /// The two models.
     pub models: [Asked; 2],
-    /// Of the documents that both have answered, how many answers agree.
+    /// Rate of agreeing answers, over the documents that both have answered.
     #[serde(flatten)]
     pub documents: Rate,
 }
@@ -64,7 +64,7 @@ impl Comparisons {
     /// Reads the comparisons for this question in all outputs under a prefix.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The errors of [`Self::read`].
     pub async fn read_all(prefix: &Location, question: Fingerprint) -> Result<Self, Failure> {
         let mut all = Self::read(prefix, question).await?;
         let own = Self::read(&prefix.child(&folder(question)), question).await?;
@@ -86,7 +86,7 @@ impl Comparisons {
         self.pairs.retain(|known| !both.contains(&names(&known.models)));
     }
 
-    /// How far these two agree, if both were asked this and have answers in common.
+    /// The rate at which these two agree, if both were asked this and have answers in common.
     pub fn agreement_of(&self, one: &Asked, other: &Asked) -> Option<Rate> {
         let both = |pair: &&Pair| pair.models.contains(one) && pair.models.contains(other);
         let rates = self.pairs.iter().filter(both).map(|pair| pair.documents);

@@ -40,9 +40,10 @@ use crate::{
     storage::Storage,
 };
 
-/// Merges what the batch has written, checks that no planned document is missing, and writes the
-/// report. Can be repeated, and continues where a worker has died. It holds one shard's part (500
-/// documents at most), a few parts of earlier batches, and eight bytes for each result.
+/// Merges everything that the batch has written, checks that no planned document is missing, and
+/// writes the report. Can be repeated, and continues after a worker has died. Holds in memory one
+/// shard's part (500 documents at most), a few parts of earlier batches, and eight bytes for each
+/// result.
 ///
 /// # Errors
 /// `InvalidInput` when the batch's own objects are damaged; `Transient` when a store fails.

@@ -7,15 +7,15 @@ use tidegate_workflows::contract::FailureType;
 
 use crate::failure::Failure;
 
-/// Seconds of a provider's batch: seldom less than a minute, and given up after a day.
+/// Seconds of a provider's batch: seldom less than a minute; it is given up after a day.
 const BATCH_SECONDS: (f64, f64) = (60.0, 86_400.0);
 
 /// A figure that is not known exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Range {
-    /// Seldom less.
+    /// Seldom undercut.
     pub from: f64,
-    /// Seldom more.
+    /// Seldom exceeded.
     pub to: f64,
 }
 
@@ -25,7 +25,7 @@ impl Range {
     }
 }
 
-/// What a batch will use.
+/// The expected use of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forecast {
     /// All documents, including those that are done already.
@@ -53,16 +53,17 @@ pub struct Forecast {
     /// The documents go through their provider's batch API.
     #[serde(rename = "economy", default, skip_serializing_if = "std::ops::Not::not")]
     pub provider_batch: bool,
-    /// What Temporal Cloud charges for, without queries of people who watch the batch.
+    /// Actions that Temporal Cloud charges for, without queries by viewers of the batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporal_actions: Option<Range>,
     /// Notes for the author: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Why documents that could wait are planned without the provider's batch API.
+    /// Reason why documents that could wait are planned without the provider's batch API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_price: Option<String>,
-    /// Whether it was made from the batch's first documents, while the others were still being listed.
+    /// Whether the forecast was made from the batch's first documents, before the others were
+    /// listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_the_first: bool,
 }
@@ -76,8 +77,8 @@ fn is_one(number: &u32) -> bool {
 }
 
 impl Forecast {
-    /// The forecast for the provider's batch API: at its price, and with the bound on its time, because
-    /// no more is known of that.
+    /// The forecast for the provider's batch API: at its price, and with the bounds on its time,
+    /// because nothing closer is known.
     pub fn in_provider_batch(self) -> Self {
         Self {
             cost_usd: self.cost_usd.map(|usd| usd.times(batch::PRICE)),
@@ -87,7 +88,7 @@ impl Forecast {
         }
     }
 
-    /// The forecast for this many documents of the kind.
+    /// Scales the forecast to this many documents of the same kind.
     pub fn for_documents(self, documents: u64) -> Self {
         let factor = documents as f64 / self.documents.max(1) as f64;
         Self {

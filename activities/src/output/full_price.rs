@@ -1,5 +1,4 @@
-//! Why documents that could wait pay the full price: the report says it, so that its author need not
-//! infer it from the bill.
+//! The reason why documents that could wait pay the full price, for the report.
 
 use tidegate_providers::Error;
 use tidegate_types::ModelId;
@@ -11,7 +10,7 @@ use crate::storage::Location;
 const OBJECT: &str = "full-price.txt";
 
 /// Records that the provider refused the batch, so that its documents take the direct path. If this
-/// cannot be written, the worker's log has it.
+/// cannot be written, the reason is only in the worker's log.
 pub(crate) async fn record_refusal(folder: &Location, model: &ModelId, error: &Error) {
     let why = format!(
         "documents that could wait were asked directly, at the full price: {} takes no batches ({})",

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
 
-/// Stands for a text. Among a million texts, two share a key with a probability of less than one in ten
-/// million.
+/// Hash that stands for a text. Among a million texts, two share a key with a probability of less
+/// than one in ten million.
 pub type Key = u64;
 
 /// The key of a text, equal on every worker.

@@ -57,7 +57,7 @@ pub fn payers<'a>(job: &'a Job, workflow: &'a str) -> Payers<'a> {
     Payers { tenant: &job.tenant, batch: workflow, batch_usd: job.budget_usd }
 }
 
-/// `job.json`: the input of the batch's author, and what the plan derived from it.
+/// `job.json`: the input of the batch's author, and the plan's additions to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
     /// The job.
@@ -66,7 +66,8 @@ pub struct Stored {
     /// The models that are asked.
     #[serde(rename = "answered_by")]
     pub route: Route,
-    /// Whether the author stated no retry budget, so that documents that are read in parts add to it.
+    /// Whether the author stated no retry budget, so that documents that are read in parts add to
+    /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parts_add_retries: bool,
     /// The forecast.
@@ -90,7 +91,7 @@ impl Stored {
     /// Reads `job.json`, which may not exist.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The errors of [`Self::read`].
     pub async fn read_if_there(folder: &Location) -> Result<Option<Self>, Failure> {
         let object = folder.child("job.json");
         let bytes = object.read_if_there().await?;
@@ -134,10 +135,10 @@ pub struct Document {
     /// A record's own text, which was read when the batch was planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Why a record has no text.
+    /// The reason why a record has no text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
-    /// What was known of its content when the batch was planned.
+    /// The version of the content, as known when the batch was planned.
     #[serde(flatten)]
     pub version: Version,
     /// A record's fields without its text.
@@ -170,7 +171,8 @@ pub struct Shard {
     pub retries: Option<RetryBudget>,
     /// The schema of the answers.
     pub validator: Option<SchemaValidator>,
-    /// Hash of what the prompts share: token use is learned for calls with equal hashes together.
+    /// Hash of the parts that the prompts share: token use is learned for calls with equal hashes
+    /// together.
     pub template: u64,
     /// Fingerprint of the question about each document; the results state it.
     pub asks: Fingerprint,
@@ -183,7 +185,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The lane in which its documents are asked, and who pays.
+    /// The lane in which its documents are asked, and the payers.
     pub(crate) fn terms(&self) -> Terms<'_> {
         let Job { lane, tenant, budget_usd, .. } = &self.job;
         Terms { lane, tenant, batch_usd: *budget_usd, retries: self.retries.as_ref() }
@@ -270,7 +272,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     })
 }
 
-/// The documents of a shard, in order, with those of their fields that are needed.
+/// Reads the documents of a shard, in order, with the fields of type `T`.
 ///
 /// # Errors
 /// `InvalidInput` where the manifest is damaged or gone; `Transient` when the store fails.
@@ -286,7 +288,8 @@ pub(crate) async fn read_manifest<T: DeserializeOwned>(
         .map_err(|error: serde_json::Error| damaged(&object, &error))
 }
 
-/// Covers everything but the document and the cap on output, which says nothing about it.
+/// Hashes everything that prompts share, except the document and the cap on output, which does not
+/// tell the output's length.
 fn template(job: &Job) -> u64 {
     let schema = job.schema.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut known = hash([job.instructions.as_bytes(), b"\0", schema.as_bytes()]);
@@ -300,7 +303,7 @@ fn template(job: &Job) -> u64 {
     if job.asked_with.is_empty() {
         return known;
     }
-    // More thinking gives more output.
+    // Thinking changes the output's length.
     let asked_with = serde_json::to_vec(&job.asked_with).unwrap_or_default();
     hash([&known.to_le_bytes()[..], &asked_with])
 }

@@ -1,11 +1,11 @@
-//! JSON: an object of one value, or a value a line.
+//! JSON as an object of one value, or as one value a line.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// A text without the byte order mark with which some editors begin UTF-8 files.
+/// Removes the byte order mark with which some editors begin UTF-8 files.
 pub(crate) fn unmarked(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
@@ -18,8 +18,8 @@ pub(crate) fn lines(whole: &Bytes) -> impl Iterator<Item = Bytes> {
         .map(|line| whole.slice_ref(line))
 }
 
-/// Parses an object from a line that a person wrote. `what` names its kind, such as "a row". serde
-/// would also read a list into a struct, by the order of its values; that is refused.
+/// Parses an object from a line that a person wrote. `what` names its kind, such as "a row".
+/// Refuses a list, which serde would read into a struct by the order of its values.
 ///
 /// # Errors
 /// A sentence that quotes no value.
@@ -30,7 +30,7 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(line: &'a [u8], what: &str) -> Resu
     }
 }
 
-/// The kind of JSON of a line that does not begin as an object.
+/// The JSON kind of a line that does not begin like an object.
 pub(crate) fn other(line: &[u8]) -> Option<&'static str> {
     match line.trim_ascii().first()? {
         b'[' => Some("an array"),
@@ -43,7 +43,7 @@ pub(crate) fn other(line: &[u8]) -> Option<&'static str> {
 /// A value as JSON.
 ///
 /// # Errors
-/// `InvalidInput`; none in practice.
+/// `InvalidInput`; does not occur in practice.
 pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(value).map_err(unwritable)
 }
@@ -51,7 +51,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
 /// A value as JSON for people.
 ///
 /// # Errors
-/// As [`json`].
+/// The errors of [`json`].
 pub(crate) fn pretty(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec_pretty(value).map_err(unwritable)
 }
@@ -59,7 +59,7 @@ pub(crate) fn pretty(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
 /// Values as lines.
 ///
 /// # Errors
-/// `InvalidInput`; none in practice.
+/// `InvalidInput`; does not occur in practice.
 pub(crate) fn written<T: Serialize>(
     values: impl IntoIterator<Item = T>,
 ) -> Result<Vec<u8>, Failure> {

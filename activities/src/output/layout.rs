@@ -5,7 +5,7 @@ use tidegate_workflows::contract::ResultsAs;
 
 use crate::storage::Location;
 
-/// The folder of an output with everything internal.
+/// The folder of an output for internal objects.
 pub const FOLDER: &str = "_tidegate";
 
 const PART: &str = "part-";
@@ -46,7 +46,7 @@ pub(super) fn index_number(name: &str) -> Option<u32> {
 }
 
 /// The folder of one run of one batch. It contains the whole id of the run: such ids begin with the
-/// time, so that those of one minute begin with equal characters.
+/// time, so that ids of one minute have an equal prefix.
 pub fn folder(output: &Location, workflow_id: &str, run_id: &str) -> Location {
     let workflow = DocumentId::from_relative_path(workflow_id);
     output.child(FOLDER).child(&format!("{workflow}-{run_id}"))
@@ -67,7 +67,7 @@ pub fn names(job: &Location, page: u32) -> Location {
     job.child(&format!("names-{page:05}"))
 }
 
-/// What earlier batches had sealed when the plan began.
+/// The index of results that earlier batches had sealed when the plan began.
 pub fn earlier(job: &Location) -> Location {
     job.child("earlier")
 }

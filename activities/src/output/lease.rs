@@ -1,9 +1,9 @@
 //! Leases: one batch at a time writes to an output.
 //!
-//! The holder of the last `_tidegate/lease-<n>` owns the output. A generation is only created, never
-//! replaced, because local stores can create an object on a condition and not update one. It names the
-//! run of a workflow, and is not given back: once Temporal says that the run has ended, the next
-//! generation may be created.
+//! The holder of the last `_tidegate/lease-<n>` owns the output. A generation is only created,
+//! never replaced, because local stores can create an object conditionally but not update one. It
+//! names the run of a workflow, and is never removed: once Temporal reports that the run has ended,
+//! the next generation may be created.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +15,8 @@ use crate::{
 
 const PREFIX: &str = "lease-";
 
-/// Batches that take over from one ended batch compete for the next generation. This is how often the
-/// winner is looked up.
+/// Maximum number of tries to take over from an ended batch; other batches compete for the next
+/// generation.
 const MAX_TRIES: u32 = 5;
 
 /// The run of a batch that holds a lease.
@@ -53,13 +53,13 @@ where
         let latest = names.iter().filter_map(|name| generation(name)).max();
         if let Some(latest) = latest
             && let Some(json) = folder.child(&name(latest)).read_if_there().await?
-            // A lease that cannot be parsed names no run that could be looked up.
+            // A lease that cannot be parsed names no run to look up.
             && let Ok(holder) = serde_json::from_slice::<Holder>(&json)
         {
             if holder == *ours {
                 return Ok(());
             }
-            // Only one run of a workflow is open at a time, and that is this one.
+            // At most one run of a workflow is open at a time, and that is this one.
             let is_our_workflow =
                 (&holder.namespace, &holder.workflow) == (&ours.namespace, &ours.workflow);
             if !is_our_workflow && !has_ended(holder.clone()).await? {

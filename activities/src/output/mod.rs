@@ -1,8 +1,10 @@
-//! A batch's output: the objects that are written there and read again. No other module knows them.
+//! A batch's output: the objects that are written there and read again. Other modules do not know
+//! them.
 //!
 //! * `layout`: their locations; `jsonl`: one value a line; [`ids`]: documents' ids in eight bytes
-//! * [`job`]: the input and the manifests, which every activity of a batch reads; [`forecast`]: what the batch was expected
-//!   to use, [`actions`]: of Temporal's; [`question`]: the question of a batch, in parts that can be compared
+//! * [`job`]: the input and the manifests, which every activity of a batch reads; [`forecast`]: the
+//!   expected use of the batch; [`actions`]: its Temporal actions; [`question`]: the question of a
+//!   batch, in parts that can be compared
 //! * [`lease`]: one batch at a time writes there; `recorded_question`: the question that the results answer;
 //!   [`comparisons`]: models that were compared for a question; `row_ids`: ids of records without names
 //! * [`result`]: a document's result, and [`version`]: the document's version; [`pending_writes`]: answers that cannot be

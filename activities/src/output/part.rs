@@ -26,7 +26,7 @@ impl Part {
         Self { location: layout::part(output, number, written_as), written_as }
     }
 
-    /// Part `number` with its lines, in either format; `written_as` is tried first.
+    /// Finds part `number` and its lines, in either format; tries `written_as` first.
     pub(super) async fn find(
         output: &Location,
         number: u32,
@@ -63,7 +63,7 @@ impl Part {
         }
     }
 
-    /// As [`Location::delete`].
+    /// Deletes the part; see [`Location::delete`] for the errors.
     pub(super) async fn delete(&self) -> Result<(), Error> {
         self.location.delete().await
     }

@@ -47,7 +47,7 @@ pub struct PendingWrites {
     /// By the batch's workflow id.
     batches: Mutex<HashMap<String, Batch>>,
     spool: Option<Spool>,
-    /// Files of the spool that this worker cannot write to their store, each once reported in the log.
+    /// Files of the spool that this worker cannot write to their store. Each is logged once.
     stuck: Mutex<HashSet<PathBuf>>,
 }
 
@@ -61,7 +61,7 @@ pub struct Bought {
 }
 
 impl Bought {
-    /// An object that is written only where none exists.
+    /// Creates an object that is written only where none exists.
     pub fn new(location: &Location, bytes: impl Into<Bytes>) -> Self {
         Self {
             location: location.clone(),
@@ -76,22 +76,22 @@ impl Bought {
         Self { over: Overwrite { anything: true, ..self.over }, ..self }
     }
 
-    /// Allows it to replace the object with this fingerprint. Another object that has replaced that one
-    /// meanwhile stays.
+    /// Allows it to replace the object with this fingerprint. If another object is at the location,
+    /// that one stays.
     pub fn instead_of(self, object: Option<Fingerprint>) -> Self {
         Self { over: Overwrite { object, ..self.over }, ..self }
     }
 
-    /// Makes it obsolete once this object is gone: it is then not written out of the spool any more.
+    /// Makes it obsolete once this object is gone: it is then no longer written from the spool.
     pub fn needing(self, object: &Location) -> Self {
         Self { needs: Some(object.uri()), ..self }
     }
 
-    /// Writes it, once. Returns whether it is stored now; it is not if another object is there that
-    /// must stay.
+    /// Writes the object, once. Returns whether it is stored now; it is not if another object must
+    /// stay.
     ///
     /// # Errors
-    /// The store fails.
+    /// An error of the store.
     pub async fn write(&self) -> Result<bool, Failure> {
         let bytes = self.bytes.clone();
         if self.over.anything {
@@ -105,7 +105,8 @@ impl Bought {
         }
         let Some(object) = self.over.object else { return Ok(false) };
         let there = self.location.read_if_there().await?;
-        // Two attempts overlapped, and the other one was faster: its result is as good as this one.
+        // On an overlap of two attempts, the result of the faster one stays: it is as good as this
+        // one.
         let takes_its_place = there.is_none_or(|there| Fingerprint::of_bytes(&there) == object);
         if takes_its_place {
             self.location.write(bytes).await?;
@@ -122,7 +123,7 @@ impl Bought {
 struct Batch {
     /// Attempts that hold an answer.
     held: usize,
-    /// Why the last write failed; `None` after a success.
+    /// The reason why the last write failed; `None` after a success.
     fault: Option<String>,
     /// When the next call tests the store, if no attempt holds an answer.
     probe_at: Instant,
@@ -143,7 +144,7 @@ impl PendingWrites {
         Self { spool: Some(spool), ..Self::default() }
     }
 
-    /// Whether an answer could be written, as far as is known.
+    /// Checks whether the batch's answers can be written, as far as known.
     ///
     /// # Errors
     /// A failure that is retried soon, while the batch's results cannot be written.
@@ -151,10 +152,11 @@ impl PendingWrites {
         self.batches.lock().get(batch).map_or(Ok(()), |batch| batch.check(now))
     }
 
-    /// Like [`Self::check`], for a call that is sent now: if this call tests the store, others wait.
+    /// Like [`Self::check`], for a call that is about to be sent: if this call tests the store,
+    /// other calls wait.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn enter(self: &Arc<Self>, batch: &str, now: Instant) -> Result<Probe, Failure> {
         let mut batches = self.batches.lock();
         let Some(state) = batches.get_mut(batch) else { return Ok(Probe::default()) };
@@ -171,11 +173,11 @@ impl PendingWrites {
         }))
     }
 
-    /// Writes the answer that an attempt has bought, and retries for as long as its store fails.
-    /// Returns whether this answer is stored, and not that of a faster attempt.
+    /// Writes the answer that an attempt has bought, and retries as long as its store fails.
+    /// Returns whether this answer is stored, rather than that of a faster attempt.
     ///
     /// # Errors
-    /// Failures that are not a store's.
+    /// Failures other than a store's.
     pub async fn write(
         self: &Arc<Self>,
         attempt: &Attempt,
@@ -185,8 +187,8 @@ impl PendingWrites {
         self.hold(attempt, None, spool, || bought.write()).instrument(spans::writing()).await
     }
 
-    /// Writes the answer that an attempt before this one has bought and could not write, if it is in
-    /// this spool.
+    /// Writes the answer that an earlier attempt has bought and could not write, if it is in this
+    /// spool.
     ///
     /// # Errors
     /// A retried failure, while the answer is elsewhere and its worker may still write it.
@@ -211,7 +213,7 @@ impl PendingWrites {
     }
 
     /// Checks that the answer may be bought: it is not known to be in the spool of another worker,
-    /// which may come back.
+    /// which may return.
     ///
     /// # Errors
     /// A retried failure, until the wait has lasted too long.
@@ -370,7 +372,7 @@ impl PendingWrites {
 struct HeldAnswer {
     all: Arc<PendingWrites>,
     batch: String,
-    /// Where the answer is when this is dropped.
+    /// State of the answer when this is dropped.
     left: Left,
 }
 
@@ -413,7 +415,7 @@ impl Drop for HeldAnswer {
     }
 }
 
-/// The guard's gate that lets nothing be bought while results cannot be written.
+/// The guard's gate that holds calls while results cannot be written.
 #[derive(Debug)]
 pub struct Results(pub Arc<PendingWrites>);
 
@@ -492,7 +494,7 @@ mod tests {
     async fn when_no_answer_is_held_any_more_one_call_at_a_time_finds_out() {
         let (all, mine) = (Arc::new(PendingWrites::default()), attempt("mine"));
         let kept = all.hold(&mine, None, || None, || async { Err::<(), _>(full()) });
-        // As when the batch is cancelled.
+        // This happens when the batch is cancelled.
         assert!(tokio::time::timeout(Duration::from_millis(50), kept).await.is_err());
         let now = Instant::now();
         all.check("mine", now).unwrap_err();
@@ -526,7 +528,7 @@ mod tests {
     async fn what_outlives_its_attempt_is_written_by_the_next_or_by_whoever_finds_it() {
         let folder = tempfile::tempdir().unwrap();
         let (nowhere, out) = (folder.path().join("nowhere"), folder.path().join("out"));
-        // A dangling link: nothing can be written there.
+        // A dangling link: a write to it fails.
         std::os::unix::fs::symlink(&nowhere, &out).unwrap();
         let (one, storage) = worker(folder.path());
         let uri = |name: &str| {
@@ -592,7 +594,7 @@ mod tests {
         assert_eq!(place.read().await.unwrap(), "old");
         bought("new").write().await.unwrap();
         assert_eq!(place.read().await.unwrap(), "new");
-        // As out of the spool of a worker that was away.
+        // This is what the spool of a returning worker does.
         bought("late").write().await.unwrap();
         assert_eq!(place.read().await.unwrap(), "new");
         place.delete().await.unwrap();

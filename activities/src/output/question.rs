@@ -12,8 +12,8 @@ use crate::fingerprint::Fingerprint;
 /// The fingerprint of each part of a question, by the name of its input field. A part that was not
 /// stated is absent, so that a field of a later version does not change older questions.
 ///
-/// Fields that only say how it is asked are not part of it: the cap on output, the pack, the lane, the
-/// provider's batch API. Neither is the frame that tidegate puts around it.
+/// Fields that only affect how the question is asked are left out: the cap on output, the pack, the
+/// lane, the provider's batch API. So is the frame that tidegate puts around the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StatedQuestion(BTreeMap<String, Fingerprint>);
@@ -40,7 +40,7 @@ impl StatedQuestion {
             Target::Model(model) => ("model", json!(model)),
             Target::Route(route) => ("route", json!(route)),
         };
-        // Members of a pool are asked alike, and their number is not part of the question.
+        // Members of a pool get the same question, and their number is not part of it.
         let one = match &job.target {
             Target::Model(model) => Some(model),
             Target::Route(_) => None,

@@ -44,8 +44,8 @@ pub(crate) fn location(output: &Location) -> Location {
 /// Whether a batch may write to its output. Changes nothing there.
 ///
 /// # Errors
-/// `InvalidInput` where the output has answers to another or an unknown question, and the batch does
-/// not say what to do with them.
+/// `InvalidInput` where the output has answers to another or an unknown question, and the batch
+/// does not state how to treat them.
 pub(crate) async fn check(output: &Location, job: &Job) -> Result<RecordedQuestion, Failure> {
     let question = StatedQuestion::from_job(job);
     let of_output = |error| Failure::of_field("output", error);
@@ -68,7 +68,7 @@ pub(crate) async fn check(output: &Location, job: &Job) -> Result<RecordedQuesti
         (Some(_), Some(there)) if !job.replace => {
             Err(another(output, &question.differences(&there.question)))
         }
-        // The object for the whole output is gone; each result still states its question.
+        // The output's record of the question is missing; each result still states its question.
         (Some(result), None) if !job.replace => {
             let asked = match result.name().ends_with(".json") {
                 true => DocumentResult::read(&result).await?.and_then(|result| result.question),

@@ -25,12 +25,12 @@ pub struct Checked {
     pub name: String,
     /// Whether the answer passes it.
     pub passed: bool,
-    /// Why it does not; this may quote the document.
+    /// The reason for a failed check; it may quote the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// How often a model is asked: once, and once more with what was wrong.
+/// Maximum number of times that a model is asked: once, and once more with the fault.
 pub const MAX_ASKS: u32 = 2;
 
 /// A model that was asked for an answer.
@@ -42,15 +42,15 @@ pub struct AskedModel {
     /// next.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub level: u32,
-    /// Why it was asked.
+    /// The reason why it was asked.
     pub why: String,
     /// The checks that the answer before failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
 }
 
-/// The answer of one document. It is written whole or not at all, and replaced only by an answer to
-/// something else.
+/// The answer to one document. It is written whole or not at all, and replaced only by an answer to
+/// another question or content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DocumentResult {
     /// The document.
@@ -62,7 +62,7 @@ pub struct DocumentResult {
     pub fields: Map<String, Value>,
     /// The model that was asked.
     pub model: ModelId,
-    /// Why it was asked, where it is not the first of its route.
+    /// The reason why it was asked, if it is not the first of its route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
     /// The model's answer; empty where there is a vector.
@@ -117,7 +117,7 @@ pub struct DocumentResult {
     pub saved_usd: Option<f64>,
 }
 
-/// What a model gave for a document.
+/// A model's output for a document.
 #[derive(Debug)]
 pub(crate) enum Given {
     /// An answer, and why the model stopped.
@@ -127,7 +127,8 @@ pub(crate) enum Given {
 }
 
 impl DocumentResult {
-    /// An answer as a document's result, completed now. Its cost is added by [`Self::with_cost`].
+    /// Creates the result of a document with this answer, completed now. Its cost is added by
+    /// [`Self::with_cost`].
     pub fn new(
         document: Document,
         model: &ModelId,
@@ -163,8 +164,8 @@ impl DocumentResult {
         }
     }
 
-    /// What a model gave for a job's question about a document, as the document's result, completed
-    /// now. Its cost is added by [`Self::with_cost`].
+    /// Creates the result of a document from a model's output for a job's question, completed now.
+    /// Its cost is added by [`Self::with_cost`].
     pub(crate) fn answered(
         (job, question): (&Job, Fingerprint),
         (document, version): (Document, Version),
@@ -187,12 +188,12 @@ impl DocumentResult {
         Self { question: Some(question), version, ..self }
     }
 
-    /// Sets why its model may answer, from the batch's fallbacks.
+    /// Sets the reason why its model may answer, from the batch's fallbacks.
     pub fn with_fallback_of(self, job: &Job) -> Self {
         Self { fallback: job.fallbacks.get(&self.model).cloned(), ..self }
     }
 
-    /// Sets the quotes that it rests on.
+    /// Sets the quotes that support it.
     pub fn with_evidence(self, evidence: Option<Vec<Evidence>>) -> Self {
         Self { evidence, ..self }
     }
@@ -248,12 +249,12 @@ impl DocumentResult {
         output.child(layout::FOLDER).child("kept").child(&format!("{id}.json"))
     }
 
-    /// How the answer falls short, if it [is cut](Self::is_cut); `room` is its cap in tokens.
+    /// The kind of shortfall, if the answer [is cut](Self::is_cut); `room` is its cap in tokens.
     pub fn shortfall(&self, room: u32) -> Shortfall {
         Shortfall { is_empty: self.answer.trim().is_empty(), room }
     }
 
-    /// Whether the answer is less than was asked for.
+    /// Whether the answer is incomplete for its batch.
     pub fn is_cut(&self) -> bool {
         self.finish == Finish::Cut
     }
@@ -293,14 +294,13 @@ impl DocumentResult {
         Ok(Self::read_named(location).await?.map(|(result, _)| result))
     }
 
-    /// Reads the result and its object's fingerprint, with which it can be replaced and no other object
-    /// can.
+    /// Reads the result and its object's fingerprint, with which only that object can be replaced.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The errors of [`Self::read`].
     pub async fn read_named(location: &Location) -> Result<Option<(Self, Fingerprint)>, Failure> {
         match location.read().await {
-            // Another program's file: it stays, and the author is told to move it.
+            // Another program's file stays; the message tells the author to move it.
             Ok(bytes) => match serde_json::from_slice(&bytes) {
                 Ok(result) => Ok(Some((result, Fingerprint::of_bytes(&bytes)))),
                 Err(error) => Err(Failure::invalid_input(format!(
@@ -312,7 +312,7 @@ impl DocumentResult {
         }
     }
 
-    /// The object to write: where there is no result, or over the one with the fingerprint
+    /// The object to write: only where no result exists, or over the one with the fingerprint
     /// `instead_of`.
     ///
     /// # Errors
@@ -325,15 +325,16 @@ impl DocumentResult {
         Ok(Bought::new(location, json(self)?).instead_of(instead_of))
     }
 
-    /// Whether the activity of this attempt wrote it: an attempt before this one may have, and died
-    /// before it could report it. Any other result existed before, and is not counted.
+    /// Whether the activity of this attempt wrote the result: an earlier attempt may have died
+    /// before it could report the result. Any other result is older, and is not counted.
     pub fn is_written_by(&self, attempt: &Attempt) -> bool {
         let completed = DateTime::parse_from_rfc3339(&self.completed_at);
         completed.map_or(0, |time| time.timestamp_millis()) >= attempt.scheduled_millis
     }
 
     /// The outcome that the attempt returns to the workflow, with the calls of this activity. If a
-    /// server that was killed does not know the attempt that made them, the result supplies them.
+    /// server that was killed has lost the attempt that made the calls, they are taken from the
+    /// result.
     pub fn outcome(&self, attempt: &Attempt) -> DocumentOutcome {
         self.outcome_beyond(attempt, Spend::default())
     }

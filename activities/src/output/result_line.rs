@@ -25,7 +25,7 @@ impl ResultLine {
     }
 }
 
-/// The result at a location and its object's stamp; `None` where there is no object, or another
+/// Reads the result at a location and its object's stamp; `None` if there is no object, or another
 /// program's.
 pub(super) async fn read_line(location: Location) -> Result<Option<(ResultLine, Stamp)>, Failure> {
     let Some((bytes, stamp)) = location.read_stamped_if_there().await? else { return Ok(None) };

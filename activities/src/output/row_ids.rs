@@ -1,6 +1,6 @@
-//! Ids of records without names. Such ids are numbers of rows, so that an inserted or removed row would
-//! change those of all rows after it. They are therefore bound to the rows' content: a row whose
-//! content has a result in the output keeps that result's id, wherever it is now.
+//! Ids of records without names. An id is the number of its row, so an inserted or removed row
+//! would change the ids of all later rows. Ids are therefore bound to the rows' content: a row
+//! whose content has a result in the output keeps that result's id, even if the row has moved.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -35,7 +35,7 @@ impl RowIds {
         let names = match results.names().await {
             Ok(names) => names,
             Err(error @ Error::Failed(_)) => return Err(error.into()),
-            // Workers that may not list find no results here.
+            // Workers that may not list objects find no results here.
             Err(_) => return Ok(Self::default()),
         };
         let prefixes: Vec<String> = files.iter().map(|file| format!("{file}__")).collect();

@@ -1,4 +1,4 @@
-//! Sealing: a shard's results and failures become one object each, while the batch goes on.
+//! Sealing: a shard's results and failures become one object each, while the batch continues.
 
 use std::collections::HashMap;
 
@@ -29,11 +29,11 @@ pub(super) const READ_AHEAD: usize = 32;
 pub struct FailureLine {
     /// The document.
     pub id: DocumentId,
-    /// Where it lies.
+    /// The document's location.
     pub uri: String,
     /// One of the failure types.
     pub error_type: String,
-    /// What went wrong.
+    /// The failure's message.
     pub message: String,
     /// Provider calls that were made for it.
     pub provider_calls: u64,
@@ -48,7 +48,7 @@ pub struct FailureLine {
     pub asked: Vec<AskedAnswer>,
 }
 
-/// Writes what a shard's documents have left. Can be repeated.
+/// Merges the results and failures of a shard's documents into one object each. Can be repeated.
 ///
 /// # Errors
 /// `Transient` when a store fails.
@@ -75,7 +75,7 @@ pub async fn seal(storage: &Storage, shards: &Shards, sealed: &SealShard) -> Res
     let (output, number) = (&shard.output, shard.first_part + sealed.shard);
     let written_as = shard.job.results;
     let part = Part::new(output, number, written_as);
-    // A worker that died while it removed the results' own objects had sealed the shard.
+    // A worker may have sealed the shard, and died while it removed the results' own objects.
     let mut there = if shard.job.per_document { HashMap::new() } else { part.results().await? };
     let locations: Vec<(DocumentId, Location)> = shard
         .documents

@@ -1,8 +1,8 @@
 //! The sealed parts of an output: `results/part-00000.jsonl` …, each with an index of its lines,
 //! `_tidegate/sealed/index-00000.jsonl` ….
 //!
-//! Every batch continues the numbers of the parts that exist, and only adds to them. If several parts
-//! have a line for a document, the last one counts, and the end of the batch removes the others. A part
+//! Every batch continues the numbers of existing parts and only adds parts. If several parts have a
+//! line for a document, the last one counts, and the end of the batch removes the others. A part
 //! without an index was never sealed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -44,8 +44,8 @@ pub(crate) struct IndexLine {
     pub(crate) object: Option<Stamp>,
 }
 
-/// The parts that earlier batches have sealed in an output and that are unchanged: 16 bytes for each
-/// result, and as much again while they are read.
+/// The parts that earlier batches have sealed in an output and that are unchanged. Takes 16 bytes
+/// for each result, and as much again while it is read.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierResults {
     /// Ordered by key: the part with the document's last line.
@@ -61,11 +61,11 @@ pub(crate) struct Settled {
     pub(crate) id: DocumentId,
     /// The part with its result.
     pub(crate) part: u32,
-    /// How many documents of the plan that are asked stand before it.
+    /// Number of documents before it in the plan that are asked.
     pub(crate) at: u64,
 }
 
-/// Which sealed answers a batch accepts.
+/// Selects the sealed answers that a batch accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReusePolicy {
     asks: Fingerprint,
@@ -91,7 +91,7 @@ impl EarlierResults {
     /// # Errors
     /// `Transient` when a store fails.
     pub(crate) async fn load(output: &Location) -> Result<Self, Failure> {
-        // Where workers may not list, each document is looked up by itself.
+        // Where workers may not list objects, each document is looked up separately.
         let indexes = indexes(output).await?;
         let Some(last) = indexes.last() else { return Ok(Self::default()) };
         let (mut parts, mut objects) = (BTreeSet::new(), Vec::new());
@@ -118,7 +118,7 @@ impl EarlierResults {
                 let Ok(line) = serde_json::from_slice::<IndexLine>(&line) else { continue };
                 let id = key(line.id.as_str());
                 let is_there = object(id) == line.object.as_ref().map(stamp_key);
-                // A result that has changed since invalidates its earlier lines too.
+                // A result that was changed after its seal invalidates its earlier lines too.
                 earlier.push((id, is_there.then_some(*part)));
             }
         }
@@ -142,7 +142,7 @@ impl EarlierResults {
         all.flat_map(|(id, part)| [id, part]).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Parses [`Self::to_bytes`]; `None` for anything else.
+    /// Parses [`Self::to_bytes`]; returns `None` for anything else.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (numbers, []) = bytes.as_chunks::<8>() else { return None };
         let (pairs, []) = numbers.as_chunks::<2>() else { return None };
@@ -161,9 +161,9 @@ impl EarlierResults {
         self.parts.get(place).map(|(_, part)| *part)
     }
 
-    /// For each document, the part that answers the question about its content as it was listed. Where
-    /// only a part has a result and that cannot be decided, the result is copied to an object of its
-    /// own again, which is read when the document's turn comes.
+    /// Finds, for each document, the part that answers the question about its content as listed. If
+    /// only a part has a result and that cannot be decided, copies the result to an object of its
+    /// own again, which is read when the document is processed.
     ///
     /// # Errors
     /// `Transient` when a store fails.
@@ -264,7 +264,8 @@ pub(crate) async fn supersede(
             continue;
         }
         if stay.is_empty() {
-            // In this order: an index without its part counts for nothing, and is met again.
+            // The index is removed last: an index without its part is ignored, and its removal is
+            // repeated.
             for written_as in [ResultsAs::Jsonl, ResultsAs::Parquet] {
                 Part::new(output, number, written_as).delete().await?;
             }

@@ -41,15 +41,15 @@ pub struct Spool {
 pub(crate) struct Header {
     /// The URI of the object.
     pub(crate) uri: String,
-    /// Which objects it may replace there.
+    /// The objects that it may replace there.
     #[serde(flatten)]
     pub(crate) over: Overwrite,
-    /// URI of an object without which the answer is not needed any more.
+    /// URI of an object; without that object the answer is not needed any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) needs: Option<String>,
 }
 
-/// Which existing object may be replaced; no other is.
+/// The existing object that may be replaced; no other may be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Overwrite {
     /// Any object.
@@ -133,7 +133,7 @@ impl Spool {
 
     /// Locks and reads one of [`Self::files`].
     pub(crate) fn take(&self, path: &Path) -> io::Result<SpoolLookup> {
-        // Only regular files are opened: reading a pipe might never end.
+        // Only regular files are opened: a read from a pipe might never end.
         match path.symlink_metadata() {
             Ok(meta) => self.is_ours(&meta)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -153,7 +153,7 @@ impl Spool {
             Err(TryLockError::WouldBlock) => return Ok(SpoolLookup::Held),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Its holder wrote and removed it between the look-up and the lock.
+        // Its holder wrote its object and removed it between the look-up and the lock.
         if file.metadata()?.nlink() == 0 {
             return Ok(SpoolLookup::Nothing);
         }
@@ -168,8 +168,8 @@ impl Spool {
         Ok(SpoolLookup::Answer(Entry { path: path.to_owned(), _lock: file }, header, object.into()))
     }
 
-    /// Whether it is what [`Self::put`] creates: a file of the folder's owner, no larger than answers
-    /// are.
+    /// Checks that a file is as [`Self::put`] creates it: owned by the folder's owner, and no
+    /// larger than an answer.
     fn is_ours(&self, meta: &Metadata) -> io::Result<()> {
         if !meta.file_type().is_file() {
             return Err(odd("it is a link, or no file"));

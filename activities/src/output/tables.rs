@@ -18,7 +18,7 @@ use tidegate_workflows::contract::{Job, ResultsAs};
 
 use crate::failure::Failure;
 
-/// Checks that this build can write tables if the job asks for them. The error says what to do.
+/// Checks that this build can write tables if the job asks for them. The error states the remedy.
 ///
 /// # Errors
 /// `InvalidInput`.
@@ -31,7 +31,7 @@ pub(crate) fn check(job: &Job) -> Result<(), Failure> {
     Ok(())
 }
 
-/// End of the sentence, after the name of what was asked for.
+/// End of a message, after the name of the absent feature.
 pub(crate) const ABSENT: &str = "is not in this build of tidegate; build it with the feature parquet (cargo build --release --features parquet)";
 
 #[cfg(not(feature = "parquet"))]

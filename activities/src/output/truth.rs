@@ -1,6 +1,6 @@
-//! The expected answers that a batch's author knows: JSONL of `{"id", "expected"}`. The object is read
-//! when the batch is planned, and copied to its job: later changes of the author's object must not fail
-//! answers that are bought.
+//! The expected answers that a batch's author knows: JSONL of `{"id", "expected"}`. The object is
+//! read when the batch is planned, and copied to its job, so that later changes of the author's
+//! object do not fail answers that are bought.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::{
     storage::{Location, Storage},
 };
 
-/// Largest object, in bytes: it is held in memory while a batch ends.
+/// Maximum size of the object, in bytes: it is held in memory while a batch ends.
 const MOST: u64 = 64 << 20;
 
 /// The expected answer of each document, by its id.
@@ -115,8 +115,8 @@ impl Truth {
     }
 }
 
-/// The author may name a document by its id, or by its path below the source, from which the id is
-/// made.
+/// The key of an id as the author writes it: a document's id, or its path below the source, from
+/// which the id is made.
 fn key(id: &str) -> String {
     let is_id = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '#'));
     if is_id { id.to_owned() } else { DocumentId::from_relative_path(id).to_string() }

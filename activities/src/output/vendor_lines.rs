@@ -18,7 +18,7 @@ pub(super) enum Form {
     Anthropic,
 }
 
-/// The file of a line for a request without an answer.
+/// A line for a request without an answer, with its file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum OutputLine {
     /// The file of answers.
@@ -34,7 +34,7 @@ impl Form {
     /// The line of a reply.
     pub(super) fn answer(self, result: &DocumentResult) -> Vec<u8> {
         let custom_id = custom_id(&result.uri);
-        // It was JSON when it was written.
+        // The answer was JSON when it was written.
         let body: Value = serde_json::from_str(&result.answer).unwrap_or_default();
         line(match self {
             Self::OpenAi => json!({
@@ -160,7 +160,7 @@ impl Error {
                 limited("rate_limit_error", "rate_limit_exceeded")
             }
             Some(F::Overloaded) => failed(503, "overloaded_error"),
-            // A fault of the provider's key, not of the client's.
+            // The provider's key is at fault, not the client's.
             Some(F::Unauthorized | F::Transient) => failed(502, "api_error"),
             None if name == "Timeout" => failed(504, "timeout_error"),
             None => failed(500, "api_error"),
@@ -174,8 +174,8 @@ fn custom_id(uri: &str) -> Option<&str> {
     uri.split_once('#').map(|(_, custom_id)| custom_id)
 }
 
-/// An id for the line, equal whenever it is written. Lines may share a `custom_id` by mistake, or have
-/// none: each has an id of its own.
+/// An id for the line, equal in each writing. It does not depend on `custom_id` alone, because
+/// lines may share one by mistake, or have none.
 fn request_id(prefix: &str, id: &DocumentId, uri: &str) -> String {
     let name = Fingerprint::of_bytes(format!("{id} {uri}").as_bytes()).to_string();
     format!("{prefix}{}", &name[..32])

@@ -1,15 +1,15 @@
-//! The version of a document that was read, and what of it was not sent.
+//! The version of a document that was read, and the content of it that was not sent.
 
 use serde::{Deserialize, Serialize};
 use tidegate_documents::{LeftOut, READER_VERSION};
 
 use crate::{fingerprint::Fingerprint, storage::Stamp};
 
-/// The fingerprint of a document's content, and a stamp that shows without reading it that it is
+/// The fingerprint of a document's content, and a stamp that shows without reading whether it is
 /// unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// Of the bytes of its source, whatever text is extracted from them; of a record, of its JSON.
+    /// Fingerprint of the bytes of its source, before text is extracted; of a record, of its JSON.
     /// Unknown for a file that was only listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Fingerprint>,
@@ -22,7 +22,7 @@ pub struct Version {
     /// Fingerprint of the extracted content that was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extracted: Option<Fingerprint>,
-    /// What of the document is not in the text that was sent.
+    /// Content of the document that is not in the text that was sent.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
 }
@@ -43,7 +43,7 @@ impl Version {
         Self { content: Some(Fingerprint::of_json(json)), ..Self::default() }
     }
 
-    /// Adds what the current reader extracted, and what it left out.
+    /// Adds the content that the current reader extracted, and its omissions.
     pub fn extracted(self, extracted: Fingerprint, left_out: LeftOut) -> Self {
         let (reader, extracted) = (Some(READER_VERSION), Some(extracted));
         Self { reader, extracted, left_out, ..self }
@@ -55,7 +55,7 @@ impl Version {
         is_file && self.reader.is_none_or(|reader| reader < READER_VERSION)
     }
 
-    /// Whether another version has equal content; `None` where only reading can tell.
+    /// Whether another version has equal content; `None` if only reading can tell.
     pub fn is_same(&self, other: &Self) -> Option<bool> {
         if let (Some(one), Some(other)) = (&self.content, &other.content) {
             return Some(one == other);

@@ -39,7 +39,7 @@ async fn a_reply_settles_its_call_and_a_word_on_it_does_too() {
     assert_eq!(used(&quota).await, 34);
     let done = quota.make(&second, Ask::tokens(100, 50), async |call| {
         call.usage(&Usage { uncached_input: 5, output: 1, ..Usage::default() });
-        // An error after the answer is the work's own.
+        // An error after the answer belongs to the work.
         Err::<(), _>(std::fmt::Error.into())
     });
     assert!(matches!(done.await, Err(Ended::Work(_))));

@@ -15,15 +15,15 @@ use crate::{
     services::Services,
 };
 
-/// A batch that cannot be found this long after its submission is gone. Before that, the provider's
-/// list may not contain it yet.
+/// Time after its submission from which a batch that cannot be found is gone. Before that, the
+/// provider's list may not contain it yet.
 const SETTLED: TimeDelta = TimeDelta::minutes(10);
 
-/// The state of each batch. A batch whose state cannot be read now counts as running: it is checked
-/// again.
+/// The state of each batch. If the state of a batch cannot be read now, the batch counts as running
+/// and is checked again.
 ///
 /// # Errors
-/// A [`Failure`] that says when to ask again.
+/// A [`Failure`] with the time of a retry.
 pub async fn check(services: &Services, open: &OpenBatches) -> Result<Vec<BatchState>, Failure> {
     let mut states = Vec::with_capacity(open.batches.len());
     for batch in &open.batches {
@@ -54,7 +54,7 @@ async fn state(services: &Services, batch: &ProviderBatch) -> Result<BatchState,
     // Nothing was spent.
     let key = submission::key(&batch.submitted);
     if !release_holds(services, (&shard, model), workflow, &key, batch.requests).await {
-        // It is removed from the queue at the next check.
+        // The queue is released at the next check.
         return Ok(BatchState::Running);
     }
     delete_batch(batches, batch).await;
@@ -69,7 +69,7 @@ async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, 
         .is_none_or(|submission| Utc::now() - submission.at > SETTLED))
 }
 
-/// Deletes the provider's files of a batch. Files that stay cost nothing but privacy.
+/// Deletes the provider's files of a batch. Remaining files cost nothing, but are not private.
 pub(super) async fn delete_batch(batches: &dyn BatchApi, batch: &ProviderBatch) {
     if let Err(error) = batches.forget(&batch.batch).await {
         tracing::info!(batch = batch.batch, %error, "the requests of a batch stay in the provider's store");
@@ -79,7 +79,7 @@ pub(super) async fn delete_batch(batches: &dyn BatchApi, batch: &ProviderBatch) 
 /// Asks the provider to stop; answers that exist by then are collected.
 ///
 /// # Errors
-/// A [`Failure`] that says when to ask again.
+/// A [`Failure`] with the time of a retry.
 pub async fn cancel(
     services: &Services,
     batch: &ProviderBatch,
@@ -93,7 +93,7 @@ pub async fn cancel(
         .await?
         .is_some_and(|submission| submission.guessed)
     {
-        // It may belong to another program with this account.
+        // The batch may belong to another program with this account.
         return Ok(());
     }
     match batches.cancel(&batch.batch).await {
@@ -104,7 +104,7 @@ pub async fn cancel(
         {
             Err(Failure::from_batch_api(&error, attempt))
         }
-        // It has ended by itself, or goes on: it is waited for all the same.
+        // The batch ended, or it continues: it is still waited for.
         _ => Ok(()),
     }
 }

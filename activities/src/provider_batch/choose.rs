@@ -13,8 +13,8 @@ use crate::{
     services::Services,
 };
 
-/// Shortest deadline that is worth a provider's batch: Anthropic says that most of its batches end
-/// within an hour.
+/// Shortest deadline for which a provider's batch is used: Anthropic states that most of its
+/// batches end within an hour.
 const MIN_DEADLINE: Duration = Duration::from_secs(60 * 60);
 
 /// Assumed time of the direct path where no limit per minute determines it.
@@ -23,8 +23,8 @@ const UNKNOWN_DIRECT: Duration = Duration::from_secs(60 * 60);
 /// Whether a batch's documents go through their provider's batch API, and until when.
 ///
 /// With a deadline they do if it leaves an hour beyond the time of the direct path at the lane's
-/// guaranteed share; documents without an answer by that time before the deadline take the direct path.
-/// A deadline that is too near takes precedence over the mode.
+/// guaranteed share. Documents still without an answer when only that time is left take the direct
+/// path. A deadline that is too near takes precedence over the mode.
 ///
 /// # Errors
 /// `InvalidInput` for a deadline that has passed, or a provider without a batch API.
@@ -43,7 +43,7 @@ pub fn choose(
         None => None,
     };
     if deadline.is_some_and(|deadline| deadline <= now) {
-        // Each line reports it by itself.
+        // Each line reports the error itself.
         if job.lines.is_some() {
             return Ok(None);
         }
@@ -86,8 +86,8 @@ pub fn choose(
     })
 }
 
-/// Why documents that could wait cost the full price, where a batch asked for the batch API and was
-/// planned without it.
+/// The reason why documents that could wait cost the full price, for a batch that asked for the
+/// batch API and was planned without it.
 #[must_use]
 pub fn full_price(services: &Services, job: &Job, route: &Route) -> Option<String> {
     if job.deadline.is_none() && job.mode != Some(Mode::Economy) {
@@ -101,8 +101,8 @@ pub fn full_price(services: &Services, job: &Job, route: &Route) -> Option<Strin
     })
 }
 
-/// The model that a route's batches are submitted to: the first of its best models whose provider has a
-/// batch API, and for requests in a vendor's own form, of those that take them. A provider that is not
+/// The model that a route's batches are submitted to: the first of its best models whose provider
+/// has a batch API and, for requests in a vendor's own form, takes them. A provider that is not
 /// configured here is assumed to have one: dry runs need no keys.
 fn model<'a>(services: &Services, job: &Job, route: &'a Route) -> Option<&'a ModelId> {
     let operation = operation(job);
@@ -113,7 +113,7 @@ fn model<'a>(services: &Services, job: &Job, route: &'a Route) -> Option<&'a Mod
     route.step(0).into_iter().find(has_batches)
 }
 
-/// That model, with its provider.
+/// The model of [`model`], with its provider.
 pub(super) fn batch_api<'a>(
     services: &'a Services,
     shard: &'a Shard,

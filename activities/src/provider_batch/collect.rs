@@ -51,7 +51,7 @@ enum Disposition {
 /// the answers.
 ///
 /// # Errors
-/// A [`Failure`] that says when to try again.
+/// A [`Failure`] with the time of a retry.
 pub async fn collect(
     services: &Services,
     batch: &ProviderBatch,
@@ -62,7 +62,7 @@ pub async fn collect(
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (model, batches) = batch_api(services, &shard)?;
     let (key, mut collected) = (submission::key(task), Collected::default());
-    // The batch has ended, and takes no more of the queue.
+    // The batch has ended, so its tokens no longer wait at the provider.
     if !queue::dequeue(services, model, &key).await && attempt < MAX_BATCH_COLLECTS {
         return Err(Failure::transient(format!(
             "a batch that has ended at {} still counts in the provider's queue, because Redis does not answer",
@@ -110,7 +110,7 @@ pub async fn collect(
     collected.raise.sort_unstable();
     collected.done.sort_unstable();
     collected.done.dedup();
-    // Answers that could not be read are paid for too, and stay charged at their highest price.
+    // Unreadable answers are paid for too, and stay charged at their highest price.
     if !given_up {
         let hold = submission::hold(&key, batch.requests);
         services
@@ -131,7 +131,7 @@ pub async fn collect(
 struct Charge {
     usage: Option<Usage>,
     cost_usd: Option<f64>,
-    /// Why it is no result.
+    /// The kind of error, if it is no result.
     failed: Option<Kind>,
 }
 
@@ -147,7 +147,7 @@ impl Charge {
     }
 }
 
-/// What was collected of a batch so far.
+/// The results of a batch that were collected so far.
 #[derive(Debug, Default)]
 struct Collected {
     batch: CollectedBatch,
@@ -189,8 +189,8 @@ impl Collected {
     }
 }
 
-/// Whether to give up: a provider that fails is asked again for an hour; one that has no answers is
-/// not.
+/// Decides whether to give up. A provider that fails is asked again for an hour; one that has no
+/// answers is not.
 fn give_up(batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Failure> {
     if attempt < MAX_BATCH_COLLECTS && error.kind != Kind::InvalidRequest {
         return Err(Failure::from_batch_api(error, attempt));
@@ -199,8 +199,8 @@ fn give_up(batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Fai
     Ok(())
 }
 
-/// Decides as on the direct path: a refusal is final, a cut answer is asked for again with a higher cap
-/// if the batch wants that, and one that does not satisfy the schema has another chance.
+/// Decides as on the direct path: a refusal is final. A cut answer is asked for again with a higher
+/// cap, if the batch raises caps. An answer that does not satisfy the schema has another chance.
 async fn disposition(
     services: &Services,
     shard: &Shard,
@@ -215,7 +215,7 @@ async fn disposition(
     };
     let completion = match result {
         Ok(completion) => completion,
-        // The direct path reports it in the form that its client knows.
+        // The direct path reports it in the client's form.
         Err(_) if shard.job.lines.is_some() => return Ok(Disposition::Open),
         Err(Error { kind: Kind::ContentRefused, .. }) => {
             return failed(
@@ -277,7 +277,7 @@ async fn disposition(
     Ok(failure.map_or(Disposition::Raise, |failure| Disposition::Failed { failure, kept }))
 }
 
-/// The content that was sent of a document, for its evidence, if it can be read again and has not
+/// The content of a document that was sent, for its evidence, if it can be read again and has not
 /// changed.
 async fn read_again(
     services: &Services,

@@ -1,28 +1,29 @@
-//! Tokens of a model that the fleet's batches hold, of those that its provider lets wait.
+//! A model's input tokens that the fleet's batches have waiting at its provider, which limits them.
 
 use tidegate_quota::enqueued::Enqueued;
 use tidegate_types::ModelId;
 
 use crate::services::Services;
 
-/// One part in this many must be free before documents are read for another batch.
+/// Fraction of the limit, as 1 in this many, that must be free before documents are read for
+/// another batch.
 const LEAST_PART: u64 = 50;
 
-/// Input tokens that the provider lets wait for a model, where that is configured.
+/// Maximum input tokens of a model that may wait at its provider, if configured.
 pub(super) fn limit(services: &Services, model: &ModelId) -> Option<u64> {
     services.providers.defaults(model).and_then(|it| it.enqueued_batch_tokens)
 }
 
-/// Whether there is room for a batch at all. A little of it is held until [`enqueue`] or [`dequeue`]
+/// Whether there is room for a batch at all. Holds a little of it until [`enqueue`] or [`dequeue`]
 /// sets the amount.
 pub(super) async fn has_room(services: &Services, model: &ModelId, id: &str) -> bool {
     let Some(limit) = limit(services, model) else { return true };
     enqueue(services, model, id, &[limit.div_ceil(LEAST_PART)]).await > 0
 }
 
-/// How many of a batch's documents, by their input tokens, fit beside the tokens that wait already: the
-/// first ones, which count until [`dequeue`]. All of them where no limit is configured, and while Redis
-/// is away: the provider then refuses by itself.
+/// Counts the first documents of a batch that fit beside the waiting tokens, by their input tokens,
+/// and returns their number. They count until [`dequeue`]. Without a configured limit, and while
+/// Redis is away, all documents fit: the provider then refuses by itself.
 pub(super) async fn enqueue(
     services: &Services,
     model: &ModelId,
@@ -48,7 +49,7 @@ pub(super) async fn enqueue(
 }
 
 /// Releases the tokens of a batch that has ended, or was never submitted. Returns whether they are
-/// released: while Redis is away they count for a day at most.
+/// released; while Redis is away they count for a day at most.
 pub(super) async fn dequeue(services: &Services, model: &ModelId, id: &str) -> bool {
     if limit(services, model).is_none() {
         return true;
@@ -60,7 +61,7 @@ pub(super) async fn dequeue(services: &Services, model: &ModelId, id: &str) -> b
     .is_ok()
 }
 
-/// How many of these, fewer than all, have no more than `room` tokens together.
+/// Number of the first of these tokens that have no more than `room` together; less than all.
 fn first(tokens: &[u64], room: u64) -> usize {
     let mut sum = 0_u64;
     let fits = |tokens: &&u64| {

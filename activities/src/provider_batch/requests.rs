@@ -26,8 +26,8 @@ use crate::{
     services::Services,
 };
 
-/// Most bytes of one batch's requests, because they are held in memory; the vendors take 200 MB and
-/// more.
+/// Maximum bytes of one batch's requests, because they are held in memory; the vendors take 200 MB
+/// and more.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Documents that are read at once.
@@ -39,7 +39,7 @@ pub(super) struct BatchRequest {
     pub(super) index: u32,
     pub(super) sent: Sent,
     pub(super) json: Vec<u8>,
-    /// The most that it should cost in US dollars; 0 without a price.
+    /// Its maximum expected cost in US dollars; 0 without a price.
     pub(super) usd: f64,
     /// Its input tokens.
     pub(super) tokens: u64,
@@ -91,8 +91,8 @@ pub(super) async fn gather(
     Ok((lines, task.to))
 }
 
-/// A document's request in a batch, its input tokens and the content that is sent; `None` for a
-/// document that must take the direct path.
+/// Builds a document's request in a batch, with its input tokens and content; `None` for a document
+/// that must take the direct path.
 async fn build_request(
     services: &Services,
     shard: &Shard,
@@ -107,7 +107,7 @@ async fn build_request(
     let Open { raw, updated, instead_of } = match before {
         Ok(ExistingResult::Open(open)) => open,
         Err(failure) if not_now(&failure) => return Err(failure),
-        // The direct path handles it.
+        // The direct path handles this document.
         Ok(ExistingResult::Done(_)) | Err(_) => return Ok(None),
     };
     if let Some(lines) = &shard.job.lines {
@@ -132,7 +132,7 @@ async fn build_request(
     }
     let extracted = content::extract(services, raw, &shard.job, &shard.route, care).await;
     let (content, version) = match extracted {
-        // Its parts are steps of their own.
+        // A document that is read in parts takes the direct path.
         Ok(Extracted { content: Content::Text(text), .. })
             if shard.job.in_parts(tokens::estimate(&text)).is_some() =>
         {
@@ -143,7 +143,7 @@ async fn build_request(
         Err(_) => return Ok(None),
     };
     let reader = services.reader_for(&shard.job.lane);
-    // The direct path reports why it cannot be asked or written.
+    // The direct path reports why no question can be built.
     let Ok(question) = question(&reader, shard, &document, &content).await else {
         return Ok(None);
     };

@@ -22,7 +22,7 @@ pub(super) struct Submission {
     pub(super) requests: u32,
     /// The first document after it.
     pub(super) next: u32,
-    /// The most that it should cost, in US dollars.
+    /// Its maximum expected cost, in US dollars.
     pub(super) usd: f64,
     /// Whether the id was found by the batch's size and time, so that it may be another batch's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -42,7 +42,7 @@ pub(super) struct Sent {
     /// Whether an earlier content of it has an answer to this question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) updated: bool,
-    /// Fingerprint of the result that it had, which answers something else.
+    /// Fingerprint of the document's earlier result, which answers another question or content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) instead_of: Option<Fingerprint>,
 }
@@ -56,7 +56,8 @@ impl Submission {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// A record that stays costs a look-up at the provider that finds nothing.
+    /// Removes the record. A remaining record only costs a look-up at the provider that finds
+    /// nothing.
     pub(super) async fn remove(folder: &Location, task: &SubmitBatch) {
         if let Err(error) = location(folder, task).delete().await {
             tracing::debug!(%error, "the record of a batch's submission stays behind");
@@ -96,15 +97,15 @@ fn location(folder: &Location, task: &SubmitBatch) -> Location {
     folder.child(&format!("{PREFIX}{:05}-{:05}-{}.json", task.shard, task.from, task.round))
 }
 
-/// The name of a batch: in the provider's metadata, in its requests' names, and in the budgets that pay
-/// for it.
+/// The name of a batch: in the provider's metadata, in the names of its requests, and in the
+/// budgets that pay for it.
 pub(super) fn key(task: &SubmitBatch) -> String {
     let place = [task.shard, task.from, task.round].map(u32::to_le_bytes);
     format!("{:016x}", hash([task.job.as_bytes(), &place[0], &place[1], &place[2]]))
 }
 
-/// The name of a batch's hold on a budget. It contains the number of requests, because a larger hold of
-/// an earlier attempt is released on its own.
+/// The name of a batch's hold on a budget. It contains the number of requests, because a larger
+/// hold of an earlier attempt is released on its own.
 pub(super) fn hold(key: &str, requests: u32) -> String {
     format!("{key}.{requests}")
 }
@@ -115,7 +116,7 @@ pub(super) fn custom_id(key: &str, index: u32) -> String {
     format!("{key}-{index}")
 }
 
-/// The index of the document that a request's name means, if the request is of this batch.
+/// The index of the document whose request has this name, if the request belongs to this batch.
 pub(super) fn index(key: &str, custom_id: &str) -> Option<u32> {
     custom_id.strip_prefix(key)?.strip_prefix('-')?.parse().ok()
 }

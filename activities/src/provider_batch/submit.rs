@@ -29,12 +29,12 @@ use crate::{
     storage::Location,
 };
 
-/// Submits as many documents as fit into one batch, once. Documents that cannot go this way are left
-/// out: they take the direct path, which reports what is wrong with them. `carried` is the state of the
-/// attempts before, which may have died of a document that they read.
+/// Submits as many documents as fit into one batch, once. Documents that cannot be submitted are
+/// left out: they take the direct path, which reports the reason. `carried` is the state of earlier
+/// attempts, which a document may have killed while it was read.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub async fn submit(
     services: &Services,
     carried: Option<&Attempt>,
@@ -43,7 +43,7 @@ pub async fn submit(
 ) -> Result<SubmittedBatch, Failure> {
     let care = Care::of_several(carried);
     match try_to_submit(services, task, attempt, care).await {
-        // The workflow waits better than an activity does: it handles pauses, deadlines and
+        // The workflow waits better than an activity: it handles pauses, deadlines and
         // cancellation.
         Err(failure) if failure.is_retried() && attempt >= MAX_BATCH_SUBMITS => {
             tracing::warn!(%failure, "a batch cannot be submitted now");
@@ -83,7 +83,7 @@ async fn try_to_submit(
         && let Some(submission) =
             find_submitted(batches, &folder, submission, &key, attempt).await?
     {
-        // The attempt that submitted it may have released the money without knowing.
+        // The attempt that submitted it may have released the money by mistake.
         let hold = submission::hold(&key, submission.requests);
         let held =
             services.budgets.hold_batch(&payers(&shard.job, workflow), &hold, submission.usd).await;
@@ -96,14 +96,14 @@ async fn try_to_submit(
         if let Some(submission) = recorded {
             release_holds(services, (&shard, model), workflow, &key, submission.requests).await;
         } else {
-            // An attempt that died before it wrote the record may have counted it.
+            // An attempt that died before it wrote the record may have counted its tokens.
             queue::dequeue(services, model, &key).await;
         }
         return Ok(nothing(task.to));
     }
     let now = seconds_since_1970(SystemTime::now());
     if task.until.is_some_and(|until| now >= until) {
-        // The workers were away while its time ran out: the direct path is faster now.
+        // The workers were away until its time had passed: the direct path is faster now.
         queue::dequeue(services, model, &key).await;
         return Ok(nothing(task.to));
     }
@@ -168,7 +168,7 @@ async fn try_to_submit(
         }
         Err(error) => {
             if error.charged == Charged::No {
-                // There is no such batch, and none that could be this one.
+                // There is no such batch, and no candidate for it.
                 Submission::remove(&folder, task).await;
                 release_holds(services, (&shard, model), workflow, &key, requests).await;
             }
@@ -193,8 +193,8 @@ async fn try_to_submit(
     }
 }
 
-/// Releases the budget and the queue of a batch that was not created, or of which nothing was done.
-/// Returns whether the queue has released it.
+/// Releases the budget and the queue of a batch that was not created, or of which no request was
+/// processed. Returns whether the queue has released it.
 pub(super) async fn release_holds(
     services: &Services,
     (shard, model): (&Shard, &ModelId),
@@ -207,7 +207,7 @@ pub(super) async fn release_holds(
     queue::dequeue(services, model, key).await
 }
 
-/// What follows from a refusal: a retry, a failure, or the direct path.
+/// Decides what follows a refusal: a retry, a failure, or the direct path.
 fn handle_refusal(
     shard: &Shard,
     model: &ModelId,
@@ -240,8 +240,8 @@ fn nothing(next: u32) -> SubmittedBatch {
     SubmittedBatch { batch: None, requests: 0, next, later: false, unsure: false }
 }
 
-/// Records the provider's id. Temporal's history has it once this attempt has ended; until then, the
-/// next attempt reads the record.
+/// Records the provider's id. Temporal's history has the id once this attempt has ended; before
+/// that, the next attempt reads the record.
 async fn submitted(
     submission: &Submission,
     folder: &Location,
@@ -259,7 +259,7 @@ async fn submitted(
     }
 }
 
-/// The batch that an attempt before this one submitted, even if it did not learn the id.
+/// Finds the batch that an earlier attempt submitted, even if that attempt did not learn the id.
 async fn find_submitted(
     batches: &dyn BatchApi,
     folder: &Location,
@@ -272,7 +272,7 @@ async fn find_submitted(
     }
     let mut found = match batches.find(key, submission.requests as usize, submission.at).await {
         Ok(found) => found,
-        // Not every compatible server has a list.
+        // Some compatible servers have no list.
         Err(error) if error.kind == Kind::InvalidRequest => Vec::new(),
         Err(error) => return Err(Failure::from_batch_api(&error, attempt)),
     };
@@ -280,8 +280,8 @@ async fn find_submitted(
         let taken = submission::known_batch_ids(folder).await?;
         found.retain(|batch| !taken.contains(batch));
     }
-    // Without metadata, several candidates cannot be told apart; with it, each of them holds these
-    // requests.
+    // Without metadata, several candidates cannot be told apart. With metadata, each of them holds
+    // these requests.
     let batch = if found.len() == 1 || batches.takes_notes() { found.pop() } else { None };
     Ok(batch.map(|batch| Submission {
         batch: Some(batch),

@@ -1,4 +1,4 @@
-//! How many schemas one value is judged by.
+//! The number of schemas that one value is judged by.
 //!
 //! Where schemas refer to each other several times, the number grows exponentially: 45 schemas with two
 //! references each to the next make 2⁴⁵ judgements of one value.
@@ -10,16 +10,16 @@ use serde_json::Value;
 /// Longest chain of references; a longer one counts as endless.
 const MAX_DEPTH: u32 = 200;
 
-/// What one value may be judged by.
+/// The schemas that one value may be judged by.
 #[derive(Debug, Default)]
 pub(super) struct Expansion {
     /// The number of schemas, each counted as often as references lead to it. A reference to an
     /// enclosing schema counts as one.
     pub(super) schemas: u64,
-    /// There is such a reference, or one whose target is unknown.
+    /// Whether a reference leads to an enclosing schema or to an unknown target.
     pub(super) is_open: bool,
-    /// There is a pattern with lookaround or a backreference: its time is not a multiple of the text's
-    /// length.
+    /// Whether a pattern has lookaround or a backreference: the time to match it can exceed any
+    /// multiple of the text's length.
     pub(super) has_costly_pattern: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'s> Count<'s> {
                         self.found.has_costly_pattern |= patterns.keys().any(|it| is_costly(it));
                         self.count(part)
                     }
-                    // Definitions count where they are referred to.
+                    // Definitions are counted where references lead to them.
                     ("$defs" | "definitions" | "enum" | "const" | "default" | "examples", _) => 0,
                     _ => self.count(part),
                 });

@@ -1,5 +1,5 @@
-//! What a location can be used for, tried with one small object of a random name, which is removed
-//! again.
+//! Operations that a location allows, tried with one small object of a random name, which is
+//! removed afterwards.
 
 use std::{future::Future, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{CredentialKind, Error, Location, Storage, credential::variables};
 /// Time-out of each step: object stores may be far away.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// Codes of stores that refuse the credential itself, whatever the operation.
+/// Codes of stores that refuse the credential itself, for any operation.
 const REFUSED_KEYS: [&str; 10] = [
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
@@ -58,7 +58,7 @@ impl From<Result<(), Error>> for Tried {
     }
 }
 
-/// The outcome of every operation that documents and results need.
+/// The outcome of each operation that documents and results need.
 #[derive(Debug)]
 pub struct Access {
     /// Getting a credential that must be fetched or exchanged.
@@ -78,10 +78,10 @@ pub struct Access {
 }
 
 impl Storage {
-    /// A storage of one root that gives up soon, to try what it can be used for.
+    /// Opens a storage of one root with short time-outs, to try its operations.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// The errors of [`Self::new`].
     pub fn for_access_test(root: &str) -> Result<Self, Error> {
         Self::for_access_test_with(root, &variables())
     }
@@ -89,7 +89,7 @@ impl Storage {
     /// Like [`Self::for_access_test`], with these variables instead of the environment.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// The errors of [`Self::new`].
     pub fn for_access_test_with(root: &str, options: &[(String, String)]) -> Result<Self, Error> {
         let retries =
             RetryConfig { max_retries: 1, retry_timeout: ANSWER_WITHIN, ..RetryConfig::default() };
@@ -98,12 +98,12 @@ impl Storage {
 }
 
 impl Location {
-    /// Tries each operation in turn, with a credential of this kind; operations that cannot work any
-    /// more are not tried.
+    /// Tries each operation in turn, with a credential of this kind. Skips operations that can no
+    /// longer succeed.
     pub async fn try_access(&self, kind: CredentialKind) -> Access {
         let mut access = Access::untried();
         access.credential = match &self.root().bucket {
-            // There is no credential to get.
+            // An anonymous store needs no credential.
             _ if kind == CredentialKind::Anonymous => Tried::Works,
             Some(bucket) => {
                 let got = async {
@@ -185,12 +185,12 @@ impl Access {
         self
     }
 
-    /// Whether the object exists now. A store that creates it twice would keep two results of one
-    /// document.
+    /// Tries to create an object; returns whether it exists now. A store that creates it twice
+    /// would keep two results of one document.
     async fn try_create(&mut self, probe: &Location) -> bool {
         let first = within(probe.create(Bytes::from_static(b"first"))).await;
         if let Err(error) = first {
-            // Some stores ignore the condition, and write all the same.
+            // Some stores ignore the condition and write nevertheless.
             let is_written = !matches!(error, Error::Forbidden(_))
                 && within(probe.write(Bytes::from_static(b"first"))).await.is_ok();
             self.create = Tried::Fails(error);

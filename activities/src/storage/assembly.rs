@@ -1,5 +1,5 @@
-//! An object that is written in pieces, by several workers in succession if need be, in flat memory. It
-//! appears only when it is complete.
+//! An object that is written in pieces with flat memory, if necessary by several workers in
+//! succession. It appears only when it is complete.
 //!
 //! A small object is written whole. A larger one is a multipart upload, or a file beside its location
 //! on a file system; [`Assembled`] is the state with which another worker continues.
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, Location, bucket::Bucket};
 
-/// Bytes of each part but the last: some stores want parts of one length, and most take 10,000.
+/// Bytes of each part but the last: some stores require parts of one length, and most take 10,000.
 const PART: usize = 16 << 20;
 
 /// The parts that the store has received.
@@ -34,7 +34,7 @@ pub struct Assembled {
 #[derive(Debug)]
 pub struct Assembly {
     location: Location,
-    /// Where a file system keeps it meanwhile.
+    /// The file in which a file system keeps it until it is complete.
     staged: Option<PathBuf>,
     assembled: Assembled,
     buffer: Vec<u8>,
@@ -85,7 +85,7 @@ impl Assembly {
     /// Completes the object, over any that exists.
     ///
     /// # Errors
-    /// As [`Self::append`].
+    /// The errors of [`Self::append`].
     pub async fn complete(mut self) -> Result<(), Error> {
         if self.assembled.parts.is_empty() {
             return self.location.write(Bytes::from(self.buffer)).await;
@@ -153,8 +153,8 @@ impl Assembly {
     }
 }
 
-/// Writes at this offset and truncates what follows, which a worker that died may have written. The
-/// bytes are on the disk before any record mentions them.
+/// Writes at this offset and truncates the file after it, because a worker that died may have
+/// written more. The bytes are on the disk before any record mentions them.
 fn write_at(file: &FilePath, at: u64, bytes: &[u8]) -> io::Result<()> {
     if at == 0
         && let Some(folder) = file.parent()

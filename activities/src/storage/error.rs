@@ -1,11 +1,11 @@
-//! What a store's error means: gone, forbidden, misconfigured, or busy.
+//! The meaning of a store's error: gone, forbidden, misconfigured, or busy.
 
 use std::{error::Error as StdError, io};
 
-/// What is wrong with a URI or an object.
+/// A fault of a URI or an object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is not a usable URI; the sentence says why and what to write.
+    /// The text is not a usable URI; the sentence states the reason and the remedy.
     #[error("{0}")]
     Invalid(String),
     /// There is no such object.
@@ -26,7 +26,7 @@ pub enum Error {
     Failed(String),
 }
 
-/// The meaning of an error, or of the first of its causes that tells.
+/// The meaning of an error, taken from the first of its causes that has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Forbidden,
@@ -45,7 +45,7 @@ impl Error {
         rest.split_once("</Code>").map(|(code, _)| code)
     }
 
-    /// The error of a store that was to do `what` to `uri`.
+    /// The error of a store that failed to do `what` to `uri`.
     pub(super) fn of_store(what: &str, uri: &str, error: &object_store::Error) -> Self {
         Self::new(&format!("cannot {what} {uri}"), error)
     }
@@ -74,7 +74,7 @@ fn meaning(error: &(dyn StdError + 'static)) -> Meaning {
         let found = if let Some(error) = error.downcast_ref::<object_store::Error>() {
             of_object_store(error)
         } else if let Some(error) = error.downcast_ref::<io::Error>() {
-            // An I/O error that wraps another one leaves it out of its sources.
+            // `io::Error::source` skips the error that it wraps.
             let inner = || error.get_ref().map(|inner| meaning(inner));
             of_io(error.kind()).or_else(inner)
         } else {
@@ -92,7 +92,7 @@ fn of_object_store(error: &object_store::Error) -> Option<Meaning> {
     use object_store::Error as E;
     match error {
         E::PermissionDenied { .. } | E::Unauthenticated { .. } => Some(Meaning::Forbidden),
-        // A missing object is handled before: here a bucket is missing.
+        // A missing object is handled earlier, so a bucket is missing.
         E::NotFound { .. }
         | E::InvalidPath { .. }
         | E::NotSupported { .. }
@@ -115,9 +115,9 @@ fn of_io(kind: io::ErrorKind) -> Option<Meaning> {
     }
 }
 
-/// `object_store` does not expose its request errors: their text contains the status. A bad request
-/// (400, as S3 answers for another region or an unknown key) or a redirect is a fault of the
-/// configuration; 408 and 429 pass.
+/// Reads the status from the text of an error, because `object_store` does not expose its request
+/// errors. A bad request (400, as S3 answers for another region or an unknown key) or a redirect is
+/// a fault of the configuration; 408 and 429 are temporary.
 fn of_http(text: &str) -> Option<Meaning> {
     if text.starts_with("Received redirect without LOCATION") {
         return Some(Meaning::Misconfigured);

@@ -1,8 +1,8 @@
-//! Listing of an object store with keys that cannot be paths here.
+//! Listing of an object store that has keys which cannot be paths.
 //!
-//! `object_store` refuses a whole page for one key such as `a//b` or `a/./b`, and names the key. The
-//! page is then requested in ever smaller pieces up to that key, which is skipped by its name: about
-//! ten requests for each such key.
+//! `object_store` refuses a whole page for one key such as `a//b` or `a/./b`, and names the key.
+//! The page is then requested in smaller and smaller pieces up to that key, and the key is skipped
+//! by its name. This takes about ten requests for each such key.
 
 use std::ops::ControlFlow;
 
@@ -32,7 +32,7 @@ pub(super) async fn list(
 ) -> object_store::Result<()> {
     let prefix = Some(format!("{prefix}/")).filter(|prefix| prefix != "/");
     let mut page_token = None::<String>;
-    // Within this many keys there is one that cannot be a path, where that is known.
+    // Known upper bound on the number of keys up to the next one that cannot be a path.
     let mut within: Option<usize> = None;
     loop {
         let asked = within.map(|within| (within / 2).max(1));
@@ -50,7 +50,7 @@ pub(super) async fn list(
                 let (at_end, found) = (page.page_token.is_none(), !objects.is_empty());
                 let mut objects = objects.into_iter();
                 let enough = objects.try_for_each(|object| {
-                    // A key that ends in a slash is named without it, and is listed again.
+                    // The name of a key that ends in a slash omits it, so the key is listed again.
                     let again = after.as_deref() == Some(object.location.as_ref());
                     if again { ControlFlow::Continue(()) } else { each(Listed::Object(object)) }
                 });

@@ -1,4 +1,4 @@
-//! Listing of a file system's folders in which an unreadable entry does not end the listing.
+//! Listing of a file system's folders that continues after an unreadable entry.
 //!
 //! The store's own listing ends at the first such entry, and omits entries that are not regular files.
 
@@ -30,9 +30,9 @@ pub(super) enum FolderEntry {
 pub struct OddEntry {
     /// Its path, relative to the listed folder.
     pub path: PathBuf,
-    /// Its URI, whatever bytes the name contains.
+    /// Its URI, also if the name is not UTF-8.
     pub uri: String,
-    /// What is wrong with it.
+    /// The fault.
     pub why: String,
     /// Whether it is a folder, whose content is unknown.
     pub is_folder: bool,
@@ -118,10 +118,10 @@ pub(super) fn walk(
                 _ => return Ok(found),
             },
             Err(error) => {
-                // An error without a path means that the folder could not be read to its end.
+                // An error without a path means that the rest of the folder could not be read.
                 let Some(whole) = error.path() else { return Err(error.into()) };
                 let is_link = match whole.symlink_metadata() {
-                    // Removed since its folder was read.
+                    // The entry was removed after its folder was read.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     meta => meta.is_ok_and(|meta| meta.is_symlink()),
                 };
@@ -143,7 +143,7 @@ pub(super) fn walk(
     Ok(found)
 }
 
-/// A path as a text that [`of_key`] turns back into it, whatever bytes it contains.
+/// Encodes a path of any bytes as a text that [`of_key`] decodes.
 pub(super) fn to_key(path: &FilePath) -> String {
     percent_encoding::percent_encode(path.as_os_str().as_encoded_bytes(), KEPT).to_string()
 }
@@ -191,7 +191,7 @@ fn odd(folder: &FilePath, path: &FilePath, why: String, is_folder: bool) -> Fold
     FolderEntry::Odd(OddEntry { path: relative, uri, why, is_folder })
 }
 
-/// Why a link is not followed: it leads beyond the root, which workers must not read.
+/// The reason why a link is not followed: it leads out of the root, which workers must not read.
 fn not_followed(entry: &DirEntry, root: &FilePath) -> Option<String> {
     if !entry.path_is_symlink() {
         return None;
@@ -203,7 +203,7 @@ fn not_followed(entry: &DirEntry, root: &FilePath) -> Option<String> {
     }
 }
 
-/// The file's path in the store and its stamp, or why it has none.
+/// The file's path in the store and its stamp, or the reason why it has none.
 fn file(entry: &DirEntry) -> Result<(Path, Stamp), String> {
     if let Some(what) = special(entry.file_type()) {
         return Err(format!("it is {what}, and no file"));

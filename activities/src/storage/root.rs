@@ -95,7 +95,7 @@ impl Root {
     }
 }
 
-/// HTTP without redirects, which would lead to hosts that are not roots.
+/// HTTP without redirects, because a redirect could lead to a host that is not a root.
 #[derive(Debug)]
 struct Straight;
 
@@ -116,7 +116,7 @@ impl HttpConnector for Straight {
 /// Whether the nearest existing ancestor of `file`, with all links resolved, is in `folder`.
 pub(super) fn stays_inside(folder: &FilePath, file: &FilePath) -> bool {
     let Ok(folder) = folder.canonicalize() else {
-        // A root that does not exist has no links to follow; the read reports it.
+        // A root that does not exist has no links; the read reports it.
         return !file.components().any(|part| part == Component::ParentDir);
     };
     file.ancestors()

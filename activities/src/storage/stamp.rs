@@ -6,7 +6,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use object_store::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-/// Differs whenever the object does.
+/// A description that differs whenever the object differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// The store's ETag of the content; a file system has none.
@@ -19,7 +19,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Whether another stamp is of equal content.
+    /// Whether another stamp shows equal content.
     pub fn is_same(&self, other: &Self) -> bool {
         // Some stores list objects without an ETag.
         let etags = self.etag.as_ref().zip(other.etag.as_ref());

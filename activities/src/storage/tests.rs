@@ -84,7 +84,7 @@ async fn an_object_is_created_once() {
     assert_eq!(left.len(), 1, "no half-written file stays behind: {left:?}");
 }
 
-/// Every kind of entry that a folder can have besides files.
+/// Every kind of entry in a folder except files.
 #[cfg(unix)]
 #[tokio::test]
 async fn one_odd_entry_costs_itself_alone() {
@@ -108,7 +108,7 @@ async fn one_odd_entry_costs_itself_alone() {
     let _socket = UnixListener::bind(root.join("socket")).unwrap();
     let status = std::process::Command::new("mkfifo").arg(root.join("pipe")).status().unwrap();
     assert!(status.success());
-    // Longer than a path may be: not even root can read it.
+    // Longer than the system's limit on paths: even root cannot read it.
     let name = "d".repeat(250);
     let script = format!(
         "cd '{}' && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do mkdir {name} && cd {name} || exit 1; done",

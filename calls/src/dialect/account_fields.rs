@@ -9,7 +9,7 @@ use super::RefusedField;
 /// another user of the account may own them.
 const OF_AN_ACCOUNT: [&str; 3] = ["file_id", "previous_response_id", "conversation"];
 
-/// The one provider of these models; `None` without models, or with several providers.
+/// The single provider of these models; `None` without models, or with several providers.
 pub fn only_provider(models: &[String]) -> Option<&str> {
     let provider = |model: &'_ String| Some(model.split_once(':')?.0.to_owned());
     let first = models.first()?.split_once(':')?.0;

@@ -1,4 +1,4 @@
-//! What all dialects have in common.
+//! A request in the terms that all dialects share.
 
 use serde_json::Value;
 use tidegate_providers::{Role, Turn};
@@ -37,7 +37,7 @@ impl Conversation {
     }
 }
 
-/// A field is refused because the model speaks another dialect.
+/// The error for a field that a model of another dialect cannot take.
 pub(super) fn refused(field: &str, why: &str) -> RefusedField {
     RefusedField::new(field, &format!("{why}: the model speaks another dialect"))
 }

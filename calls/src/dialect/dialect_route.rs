@@ -1,4 +1,5 @@
-//! Which models of a route take a request as it is, and which take it translated.
+//! Splits a route's models into those that take a request as it is and those that take it
+//! translated.
 
 use serde_json::Value;
 use tidegate_providers::{Asked, Fields, Operation, Providers};
@@ -12,7 +13,7 @@ use crate::{
     route::Route,
 };
 
-/// How each model of a route is asked.
+/// The form in which each model of a route is asked.
 #[derive(Debug)]
 pub struct DialectRoute {
     operation: Operation,
@@ -58,7 +59,7 @@ impl DialectRoute {
     /// Asks once; returns the model, its token use, and the answer in the request's dialect.
     ///
     /// # Errors
-    /// As [`Caller::ask`].
+    /// The errors of [`Caller::ask`].
     pub async fn ask(
         &self,
         caller: Caller<'_>,

@@ -1,12 +1,12 @@
 //! A field that cannot be translated or passed on.
 
-/// Which field of a request is refused, and why.
+/// A refused field of a request, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {why}")]
 pub struct RefusedField {
     /// Its name.
     pub field: String,
-    /// What is wrong with it; quotes nothing of its value.
+    /// The fault; quotes nothing of the field's value.
     pub why: String,
 }
 

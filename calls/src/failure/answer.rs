@@ -1,11 +1,12 @@
-//! Answers that are cut, empty, or not what the schema asks for.
+//! Answers that are cut, empty, or not valid by the schema.
 
 use tidegate_types::{FailureType, ModelId};
 
 use super::{AT_ONCE, Concerns, Failure, MAX_INVALID_OUTPUTS, Retry, Shortfall};
 
 impl Failure {
-    /// The answer does not satisfy the schema; `count` answers of this document did not.
+    /// The failure for an answer that does not satisfy the schema; `count` answers of this document
+    /// did not.
     pub fn invalid_output(reason: &str, count: u32) -> Self {
         let message = format!("the answer does not satisfy the schema: {reason}");
         let again = count < MAX_INVALID_OUTPUTS;
@@ -13,31 +14,32 @@ impl Failure {
         Self::new(FailureType::InvalidOutput, message, retry)
     }
 
-    /// The answer fails these checks; the document is asked once more.
+    /// The failure for an answer that fails these checks; the document is asked once more.
     pub fn checked_again(names: &str) -> Self {
         let message = format!("the answer does not pass {names}; it is asked for again");
         Self::new(FailureType::CheckFailed, message, Retry::After(AT_ONCE))
     }
 
-    /// The answer is stored, and the next attempt has it judged. This is no failure.
+    /// The failure for an answer that is stored and judged by the next attempt. This is not a
+    /// fault.
     pub fn judged_next() -> Self {
         let message = "the answer is kept, and is judged by the next attempt";
         let failure = Self::new(FailureType::CheckFailed, message, Retry::After(AT_ONCE));
         Self { benign: true, ..failure }
     }
 
-    /// The answer fails these checks for good.
+    /// The failure for an answer that fails these checks for good.
     pub fn check_failed(names: &str) -> Self {
         Self::never(FailureType::CheckFailed, format!("the answer does not pass {names}"))
     }
 
-    /// The answer was cut or is empty; the next attempt has more room.
+    /// The failure for a cut or empty answer; the next attempt has more room.
     pub fn cut(shortfall: Shortfall) -> Self {
         let message = format!("{shortfall}; it is asked for again with more room");
         Self::new(FailureType::Truncated, message, Retry::After(AT_ONCE))
     }
 
-    /// The answer was cut or is empty, and is not asked for again.
+    /// The failure for a cut or empty answer that is not asked for again.
     pub fn truncated(shortfall: Shortfall) -> Self {
         let message = format!(
             "{shortfall}; raise max_output_tokens, or take such answers with \"on_cut\": \"keep\""
@@ -45,7 +47,7 @@ impl Failure {
         Self::never(FailureType::Truncated, message)
     }
 
-    /// The answer was cut or is empty at the most tokens that the model writes.
+    /// The failure for an answer that was cut or is empty at the maximum output of the model.
     pub fn truncated_at_cap(shortfall: Shortfall, model: &ModelId) -> Self {
         let message = format!(
             "{shortfall}, which is all that {model} writes; ask for less, read long documents in parts (\"long\"), choose another model, or take such answers with \"on_cut\": \"keep\""
@@ -53,7 +55,7 @@ impl Failure {
         Self::never(FailureType::Truncated, message)
     }
 
-    /// The answer was cut, and is not kept because it fails the schema.
+    /// The failure for a cut answer that is not kept because it fails the schema.
     pub fn truncated_json(shortfall: Shortfall, reason: &str) -> Self {
         let message = format!(
             "{shortfall} and does not satisfy the schema ({reason}); raise max_output_tokens"
@@ -70,8 +72,8 @@ impl Failure {
         may_be && !self.is_retried() && self.concerns == Concerns::TheCall
     }
 
-    /// Replaces the failure of a call that needed more room: if the room cannot be had, the cut
-    /// answer is the result.
+    /// Replaces the failure of a call for which no more room is possible: the cut answer is then
+    /// the result.
     pub fn without_room(self) -> Self {
         if !self.lacks_room() {
             return self;

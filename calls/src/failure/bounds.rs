@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Calls that failed by the provider's fault, until the document fails for good. Refusals for quota
+/// Calls that failed by the provider's fault before the document fails for good. Refusals for quota
 /// do not count.
 pub const MAX_FAULTS: u32 = 8;
 
@@ -12,46 +12,46 @@ pub const RETRIES_PER_DOCUMENT: u64 = 3;
 /// Answers of one document that may fail the schema. The next answer may satisfy it.
 pub const MAX_INVALID_OUTPUTS: u32 = 2;
 
-/// A document that goes on to another model comes back within this time, by chance: documents that
-/// failed together should not ask the next model together.
+/// Maximum random delay of a document that continues at another model, so that documents that
+/// failed together do not ask the next model together.
 pub const REROUTED: Duration = Duration::from_secs(2);
 
-/// Refusals with the same message before any answer, until a run of a batch stops asking a model. A
-/// single refusal may concern one document only.
+/// Refusals with the same message and without any answer, after which a run of a batch stops asking
+/// a model. A single refusal may concern one document only.
 pub const SAME_REFUSALS: u32 = 3;
 
-/// How long the run does not ask the model. Names seldom change, and a new run of the batch asks at
-/// once.
+/// Time for which the run does not ask the model. Names seldom change, and a new run of the batch
+/// asks at once.
 pub const UNKNOWN_MODEL: Duration = Duration::from_secs(300);
 
-/// Time from a key's refusal until one call tests it again, whether or not the key has changed.
+/// Time from a key's refusal until one call tests it again, even if the key has not changed.
 pub const KEY_REFUSED: Duration = Duration::from_secs(30);
 
-/// A document that met a refused key goes to another worker after this long, and by chance up to as
-/// long again.
+/// Delay of a document that met a refused key, until another worker takes it; a random delay of up
+/// to the same length is added.
 pub const KEY_ELSEWHERE: Duration = Duration::from_millis(1_500);
 
-/// Time without any live worker with an accepted key, until documents fail for good. A worker that
-/// starts reports within 5 s, and keys are replaced at times.
+/// Time without any live worker with an accepted key, after which documents fail for good. A worker
+/// that starts reports within 5 s, and keys are replaced at times.
 pub const KEYS_GONE: Duration = Duration::from_secs(10);
 
-/// How long a budget's refusal is remembered: meanwhile the next documents fail without taking
-/// quota. Then one asks again, because calls that cost less than was held return the rest.
+/// Time for which a budget's refusal is remembered: meanwhile the next documents fail without
+/// taking quota. Then one asks again, because calls that cost less than was held return the rest.
 pub const BUDGET_REFUSED: Duration = Duration::from_secs(5);
 
-/// The like while calls under way may return money; documents wait this long, and by chance up to
-/// three times as long.
+/// Like [`BUDGET_REFUSED`], while calls under way may return money. Documents wait this long or, at
+/// random, up to three times as long.
 pub const BUDGET_RETURNS: Duration = Duration::from_secs(1);
 
-/// Documents whose budget is lost wait this long, and by chance up to twice as long, until an
-/// operator states what was spent.
+/// Wait of documents whose budget is lost, plus a random delay of up to the same length, repeated
+/// until an operator states the spending.
 pub const BUDGET_LOST: Duration = Duration::from_secs(10);
 
-/// Different documents in a row whose calls fail, until a model's circuit opens. A single document
+/// Different documents in a row whose calls fail before a model's circuit opens. A single document
 /// may itself cause the failures.
 pub const CIRCUIT_FAULTS: usize = 5;
 
-/// How long a circuit stays open at first. The time doubles with each failed probe, up to
+/// Time for which a circuit first stays open. It doubles with each failed probe, up to
 /// [`MAX_CIRCUIT_OPEN`].
 pub const CIRCUIT_OPEN: Duration = Duration::from_secs(5);
 /// The longest time for which a circuit stays open.

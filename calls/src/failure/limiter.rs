@@ -11,12 +11,12 @@ use tidegate_types::{FailureType, ModelId, WaitsFor};
 
 use super::{AT_ONCE, BUDGET_LOST, BUDGET_RETURNS, Concerns, Failure, PAUSED, Retry};
 
-/// Delay after which another worker takes the documents of one that is too old for the quota, and
-/// stops.
+/// Delay after which another worker takes the documents of a worker that stops because it is too
+/// old for the quota.
 const OUTDATED: Duration = Duration::from_secs(10);
 
 impl Failure {
-    /// The limiter gave no permit; no call was made.
+    /// The limiter's refusal; no call was made.
     pub fn refused(refused: &Refused) -> Self {
         let message = refused.to_string();
         match refused {
@@ -51,8 +51,8 @@ impl Failure {
         Self { waits_for, ..Self::new(FailureType::QuotaWait, message, retry) }
     }
 
-    /// The model's circuit stays open this long; `words` is the provider's message in the last
-    /// failure. No call was made.
+    /// The failure while the model's circuit stays open for this long; `words` is the provider's
+    /// message in the last failure. No call was made.
     pub fn circuit_open(model: &ModelId, open: Duration, words: Option<&str>) -> Self {
         let words = words.map_or_else(String::new, |words| format!(": {words}"));
         let message = format!(
@@ -61,7 +61,7 @@ impl Failure {
         Self::new(FailureType::Overloaded, message, Retry::AfterSpread(open))
     }
 
-    /// The batch has been paused for this long. No call is made.
+    /// The failure while the batch has been paused for this long. No call was made.
     pub fn batch_paused(since: Duration) -> Self {
         let delay = (since / 2).clamp(PAUSED.0, PAUSED.1);
         let message = "its batch is paused; send it the signal resume";
@@ -70,13 +70,14 @@ impl Failure {
         Self { waits_for, ..Self::new(FailureType::QuotaWait, message, retry) }
     }
 
-    /// This worker stops before a call of the attempt has left; another worker takes the document.
+    /// The failure when this worker stops before a call of the attempt has left. Another worker
+    /// takes the document.
     pub fn worker_stops() -> Self {
         let message = "this worker is stopping, and hands the document over to another worker";
         Self::new(FailureType::QuotaWait, message, Retry::After(AT_ONCE))
     }
 
-    /// A budget has too little left. No call was made.
+    /// The failure for a budget with too little money. No call was made.
     pub fn over_budget(refused: &BudgetRefused) -> Self {
         if refused.may_come_back() {
             let wait = BUDGET_RETURNS + BUDGET_RETURNS.mul_f64(2.0 * rand::random::<f64>());
@@ -85,7 +86,7 @@ impl Failure {
         Self::never(FailureType::BudgetExceeded, refused.to_string())
     }
 
-    /// Redis has lost what was spent of a budget. No call was made.
+    /// The failure for a budget whose spending Redis has lost. No call was made.
     pub fn budget_lost(payer: &Payer) -> Self {
         let (flag, name) = match payer {
             Payer::Tenant(tenant) => ("tenant", tenant.as_str()),
@@ -98,7 +99,7 @@ impl Failure {
         Self::quota_wait(message, Retry::After(wait), WaitsFor::Budget)
     }
 
-    /// Whether too little is left of a budget, for now or for good.
+    /// Whether a budget has too little money, for now or for good.
     pub fn waits_for_budget(&self) -> bool {
         self.kind == FailureType::BudgetExceeded || self.waits_for == Some(WaitsFor::Budget)
     }

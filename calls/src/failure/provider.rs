@@ -8,7 +8,7 @@ use tidegate_types::{CallCounts, FailureType, ModelId, WaitsFor};
 use super::{AT_ONCE, Concerns, Failure, KEY_ELSEWHERE, KEY_REFUSED, MAX_FAULTS, Retry};
 
 impl Failure {
-    /// A provider call failed. `counts` includes it.
+    /// The failure for a provider's error. `counts` includes it.
     pub fn from_provider(error: &providers::Error, counts: &CallCounts) -> Self {
         let kind = provider_failure(error.kind);
         let faults = counts.provider_calls.saturating_sub(counts.rate_limited);
@@ -23,14 +23,14 @@ impl Failure {
         Self::new(kind, &error.message, Retry::ByFaults { before, at_least })
     }
 
-    /// The output bound was more than the model takes; the next call's bound is `cap`.
+    /// The failure for an output bound above the model's maximum; the next call's bound is `cap`.
     pub fn bound_too_large(words: &str, cap: u32) -> Self {
         let message = format!("{words}; it is asked again with {cap}");
         Self::new(FailureType::InvalidRequest, message, Retry::After(AT_ONCE))
     }
 
-    /// A step of a provider's batch failed. Every such fault may pass; the step bounds its own
-    /// retries.
+    /// The failure for a failed step of a provider's batch. Every such fault may pass; the step
+    /// bounds its own retries.
     pub fn from_batch_api(error: &providers::Error, attempt: u32) -> Self {
         let provider_calls = attempt.min(MAX_FAULTS - 1);
         let failure =
@@ -39,37 +39,39 @@ impl Failure {
         Self { retry, ..failure }
     }
 
-    /// A key was just refused with this message, and another worker may have a good one.
+    /// The failure for a key that was just refused with this message; another worker may have a
+    /// good one.
     pub fn key_refused(words: &str) -> Self {
         Self::new(FailureType::Unauthorized, words, Retry::AfterSpread(KEY_ELSEWHERE))
     }
 
-    /// A key was refused, and may be good again soon: the document comes back after this long.
+    /// The failure for a refused key that may be good again soon: the document comes back after
+    /// this long.
     pub fn key_may_pass(words: &str, after: Duration) -> Self {
         Self::new(FailureType::Unauthorized, words, Retry::AfterSpread(after.max(KEY_ELSEWHERE)))
     }
 
-    /// The provider says that the account is spent, which may be a passing fault: the document
-    /// comes back when one call has tested it.
+    /// The failure for an account that the provider reports as spent, which may be a passing fault:
+    /// the document comes back when one call has tested it.
     pub fn account_may_pass(words: &str, after: Duration) -> Self {
         Self::new(FailureType::QuotaExhausted, words, Retry::AfterSpread(after))
     }
 
-    /// The provider says that the model does not exist, which may be a passing fault: the document
-    /// comes back when one call has tested it.
+    /// The failure for a model that does not exist by the provider's report, which may be a passing
+    /// fault: the document comes back when one call has tested it.
     pub fn model_may_come(words: &str, after: Duration) -> Self {
         Self::new(FailureType::InvalidRequest, words, Retry::AfterSpread(after))
     }
 
-    /// A key was refused before, so no call was made.
+    /// The failure for a key that was refused before, so no call was made.
     pub fn handed_back(model: &ModelId, words: &str) -> Self {
         let message =
             format!("this worker's key for {model} is refused, another worker may do it: {words}");
         Self { benign: true, ..Self::key_refused(&message) }
     }
 
-    /// Like [`Self::handed_back`], before this run of the batch has seen a refusal: only calls of
-    /// others were refused, and the key may be good by now.
+    /// Like [`Self::handed_back`], before this run of the batch has seen a refusal: only other
+    /// runs' calls were refused, and the key may be good by now.
     pub fn key_is_tried(model: &ModelId, words: &str, after: Duration) -> Self {
         let message = format!(
             "the key for {model} was refused before; one call tests it again within {KEY_REFUSED:?}: {words}"
@@ -77,7 +79,7 @@ impl Failure {
         Self { benign: true, ..Self::key_may_pass(&message, after) }
     }
 
-    /// The provider does not know the model; `words` is its message.
+    /// The failure for a model that the provider does not know; `words` is its message.
     pub fn unknown_model(model: &ModelId, words: &str) -> Self {
         let (provider, name) = (model.provider(), model.model());
         let message = format!(
@@ -87,7 +89,8 @@ impl Failure {
         Self { concerns: Concerns::TheModel, ..failure }
     }
 
-    /// The model does not take what every document asks of it; `words` is the provider's message.
+    /// The failure for a model that does not support a feature that every document uses; `words` is
+    /// the provider's message.
     pub fn unsupported(model: &ModelId, words: &str) -> Self {
         let message = format!(
             "{model} does not take what this batch asks of it: change the batch (its parameters, its schema) or the model; it said: {words}"
@@ -96,13 +99,13 @@ impl Failure {
         Self { concerns: Concerns::TheModel, ..failure }
     }
 
-    /// No live worker has an accepted key.
+    /// The failure for a model for which no live worker has an accepted key.
     pub fn keys_gone(model: &ModelId, words: &str) -> Self {
         let message = format!("no worker has a key that is accepted for {model}: {words}");
         Self::never(FailureType::Unauthorized, message)
     }
 
-    /// Whether the model cannot be asked for now, so that another should be.
+    /// Whether the model cannot be asked at present, so that another one should be.
     pub fn model_is_gone(&self) -> bool {
         let is_gone = matches!(self.kind, FailureType::QuotaExhausted | FailureType::Unauthorized)
             || self.concerns == Concerns::TheModel;

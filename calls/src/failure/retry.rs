@@ -1,4 +1,4 @@
-//! When the next attempt is made, and how delays grow.
+//! The time of the next attempt, and the growth of delays.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use tidegate_types::FailureType;
 
 use crate::backoff::Backoff;
 
-/// How a store failed.
+/// The kind of a store's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFault {
-    /// It failed, and may work later.
+    /// The store failed, and may work later.
     Busy,
-    /// It forbids the operation, is not set up for it, or has lost the object.
+    /// The store forbids the operation, is not set up for it, or has lost the object.
     Refused,
 }
 
-/// When the next attempt is made.
+/// The time of the next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// Never: the failure is final.
@@ -24,9 +24,9 @@ pub enum Retry {
     After(Duration),
     /// When the limiter's turn comes, within [`Backoff::max_quota_wait`].
     Turn(Duration),
-    /// After this long, plus up to as long again by chance, within [`Backoff::base`].
+    /// After this long, plus a random delay of up to the same length, within [`Backoff::base`].
     AfterSpread(Duration),
-    /// After this long, plus up to half as long again by chance. [`Backoff::max`] does not bound
+    /// After this long, plus a random delay of up to half of it. [`Backoff::max`] does not bound
     /// it, because people end a pause.
     WhilePaused(Duration),
     /// Grows with the number of earlier faults.
@@ -40,7 +40,7 @@ pub enum Retry {
     ByAttempts,
     /// Grows with the store's faults; the code that uses the store counts them.
     ByStore {
-        /// How the store failed.
+        /// The kind of the store's failure.
         fault: StoreFault,
         /// The failure type once it is no longer retried.
         last: FailureType,

@@ -44,7 +44,7 @@ impl Met {
         met
     }
 
-    /// Five documents in a row have failed.
+    /// Makes calls for five documents in a row fail.
     fn falls_over(&self) {
         for document in ["1", "2", "3", "4", "5"] {
             let way = self.gates.health.enter(&self.model, self.start).unwrap();
@@ -66,7 +66,7 @@ impl Met {
     }
 }
 
-/// In seconds, when every test is due: pauses last two seconds, the circuit's five.
+/// Seconds after which every test is due: pauses last two seconds, the circuit's five.
 const LATER: u64 = 6;
 
 #[test]

@@ -17,19 +17,19 @@ fn version(model: &str) -> (u32, u32) {
     major.map_or((u32::MAX, 0), |major| (major, minor.unwrap_or(0)))
 }
 
-/// A date is not a version.
+/// Parses a part of a version; `None` for a date.
 fn number(part: &str) -> Option<u32> {
     (part.len() <= 2).then(|| part.parse().ok()).flatten()
 }
 
-/// How a model's thinking is switched on.
+/// The way in which a model's thinking is switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thinking {
     /// It cannot think.
     Never,
     /// It thinks only with a budget of tokens.
     Budget,
-    /// It decides how much to think, guided by the effort.
+    /// It decides the amount of thinking itself, guided by the effort.
     Adaptive,
     /// Like `Adaptive`, but thinking cannot be switched off.
     Always,

@@ -15,8 +15,8 @@ use crate::{
     schema::{TOOL_IS, TOOL_NAME},
 };
 
-/// The vendor's limit. Its front end refuses a longer body, and often drops the connection
-/// meanwhile, which looks like a fault to retry.
+/// The vendor's limit. Its front end refuses a longer body, and often drops the connection early,
+/// which looks like a fault to retry.
 const MAX_BODY_BYTES: usize = 32_000_000;
 
 /// We set no sampling parameters: from version 2026-10-21 on, and for newer models in any version,

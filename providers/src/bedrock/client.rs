@@ -141,7 +141,7 @@ impl Client {
         }
     }
 
-    /// No header states limits.
+    /// The context of an error. Limits are absent, because no header states them.
     fn context<'a>(&'a self, request: &Request<'a>) -> Context<'a> {
         let redactor = Redactor::new(&self.key, request);
         let (classifier, errors) = (&self.classifier, &self.errors);

@@ -59,7 +59,8 @@ async fn send(
     if let Some(fields) = response.headers_mut() {
         *fields = headers;
     }
-    // The response carries whether its body is whole: the SDK has no notion of half a body.
+    // The response carries whether its body is whole, because the SDK cannot represent a partial
+    // body.
     if let Some(cut) = cut {
         response = response.extension(cut);
     }

@@ -69,7 +69,7 @@ fn is_claude(model: &str) -> bool {
     model.contains("claude")
 }
 
-/// Claude's models as at Anthropic; Nova 2 and gpt-oss have their own words.
+/// Claude's models as at Anthropic; Nova 2 and gpt-oss use their own words.
 fn effort(model: &str, effort: Effort, room: u32) -> Result<Value, String> {
     if is_claude(model) {
         let said = anthropic::parameters::effort(model, effort, room)?;

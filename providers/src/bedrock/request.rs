@@ -46,8 +46,8 @@ pub(super) fn converse(
     })
 }
 
-/// We set no sampling parameters, as for other vendors. `maxTokens` is always set: without it the
-/// model's maximum is reserved.
+/// Builds the request. It sets no sampling parameters, as for other vendors. `maxTokens` is always
+/// set: without it the model's maximum is reserved.
 fn build(
     sdk: &Sdk,
     request: &Request<'_>,

@@ -103,7 +103,7 @@ async fn errors() {
             error.message,
             format!("bedrock: status {status} {}: {message}", class.split(':').next().unwrap())
         );
-        // The same error as gateways pass it on.
+        // This error as gateways pass it on.
         let error =
             call(status, "", &json!({"__type":format!("com.amazon.coral#{}", class.split(':').next().unwrap()),"message":message}))
                 .await;

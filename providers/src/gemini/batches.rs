@@ -188,7 +188,8 @@ fn failed(batch: &Value) -> State {
     State::Failed(if code.is_some() { name } else { "no reason was given" }.to_owned())
 }
 
-/// A line without an answer has a status in the form of Google's RPCs: a number and a message.
+/// Reads a line of answers. A line without an answer has a status in the form of Google's RPCs: a
+/// number and a message.
 fn read_line(line: &Value) -> Option<(String, Option<Reply>)> {
     let reply = match (line.get("response"), line.get("error").or_else(|| line.get("status"))) {
         (Some(response), _) if response.is_object() => Some(Reply::from_json(200, response)),

@@ -25,7 +25,7 @@ fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
         _ if code.contains("PerMinute") && envelope.limit_is_zero => Some(Kind::QuotaExhausted),
         // Comes with a 400.
         "API_KEY_INVALID" => Some(Kind::Unauthorized),
-        // The quota beside it, or the status, gives `RATE_LIMIT_EXCEEDED` its meaning.
+        // The quota in the same error, or the status, gives `RATE_LIMIT_EXCEEDED` its meaning.
         _ if status == 429 && code.contains("PerMinute") => Some(Kind::RateLimited),
         _ => None,
     }

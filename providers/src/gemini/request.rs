@@ -15,7 +15,7 @@ use crate::{
     turn::Role,
 };
 
-/// We set no sampling parameters: the vendor advises to use the models' defaults.
+/// Without sampling parameters: the vendor advises to use the models' defaults.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {

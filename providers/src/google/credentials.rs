@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::exchange::{Exchange, SCOPE, Token};
 
-/// Where users' tokens are renewed if their file does not say.
+/// Address at which users' tokens are renewed, if their file names none.
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
 
 /// The longest lifetime that Google accepts for such a JWT.
@@ -58,7 +58,7 @@ pub(super) struct ExternalAccount {
     service_account_impersonation_url: Option<String>,
 }
 
-/// Where another identity provider's token is found.
+/// The source of another identity provider's token.
 #[derive(Deserialize)]
 struct CredentialSource {
     file: Option<PathBuf>,
@@ -85,7 +85,7 @@ pub(super) struct Impersonated {
 }
 
 impl Credentials {
-    /// Parses the file; the error holds nothing of its text.
+    /// Parses the file; the error contains nothing of its text.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let known =
             "service_account, authorized_user, external_account, impersonated_service_account";

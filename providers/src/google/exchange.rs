@@ -14,7 +14,7 @@ use crate::{json::text, secret::Secret};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// A metadata server is on the machine and answers fast, or does not exist.
+/// Time-out of a metadata server: it is on the machine and answers fast, or does not exist.
 const MACHINE_ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Longest answer that is read, in bytes: more than any answer with a token.
@@ -23,7 +23,7 @@ const MAX_ANSWER: usize = 64 * 1024;
 /// Lifetime in seconds of a token without a stated one, as of Google's tokens.
 const LASTS: u64 = 3_600;
 
-/// The token's scope: all that the account may do at Google Cloud.
+/// The token's scope: all rights of the account at Google Cloud.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
 /// An access token, with its lifetime.

@@ -4,9 +4,9 @@
 //! | found | in | becomes a token by |
 //! |---|---|---|
 //! | `service_account` | the file that `GOOGLE_APPLICATION_CREDENTIALS` names, else gcloud's | a JWT signed with its key (aip 4112, RFC 7523) |
-//! | `authorized_user` | the same | its refresh token (aip 4113) |
-//! | `external_account` | the same | the token of a file or URL, at the token service (aip 4117, RFC 8693) |
-//! | `impersonated_service_account` | the same | the token of the credentials in it |
+//! | `authorized_user` | that file | its refresh token (aip 4113) |
+//! | `external_account` | that file | the token of a file or URL, at the token service (aip 4117, RFC 8693) |
+//! | `impersonated_service_account` | that file | the token of the credentials in it |
 //! | nothing | | the metadata server of the machine (aip 4115) |
 //!
 //! `credentials` reads the file, `exchange` sends the requests. Nothing is retried here: the key
@@ -28,7 +28,7 @@ use crate::{json::text, secret::SecretError};
 /// The host of the machine's metadata server.
 const METADATA_HOST: &str = "metadata.google.internal";
 
-/// Where the credentials are looked for. It holds nothing of them.
+/// The place of the credentials, without any part of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplicationDefault {
     /// The file, and whether the environment names it; if so, it must exist.

@@ -16,8 +16,8 @@ use serde_json::json;
 use super::{exchange::SCOPE, *};
 use crate::key::{Key, KeySource};
 
-/// A key made for this test; OpenSSL signed the text beside it. The file has no PEM frame, so that
-/// scanners do not report it as a leaked key.
+/// A key made for this test, with which OpenSSL made `SIGNED_BY_OPENSSL`. The file has no PEM frame, so
+/// that scanners do not report it as a leaked key.
 const ACCOUNT_KEY: &str = concat!(
     "-----BEGIN ",
     "PRIVATE KEY-----\n",

@@ -54,7 +54,8 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
     })
 }
 
-/// A limit was hit; its wording tells the two kinds that a minute's wait does not resolve.
+/// The kind of a hit limit. Its wording distinguishes the two kinds that a minute's wait does not
+/// resolve.
 fn rate_limit(envelope: &Envelope) -> Kind {
     if envelope.messages.iter().any(|message| is_larger_than_limit(message)) {
         Kind::TooLarge

@@ -1,5 +1,5 @@
-//! Differences between the vendor's models, by name. Of other names, which compatible servers may
-//! use, nothing is known, and nothing is refused here.
+//! Differences between the vendor's models, by name. Other names, which compatible servers may use,
+//! are unknown, and nothing is refused for them here.
 //!
 //! Sources: developers.openai.com/api/docs: guides/reasoning, guides/latest-model (parameter
 //! compatibility), and the vendor's SDK 3.52.0; which model takes which effort:
@@ -7,7 +7,7 @@
 
 use tidegate_types::Effort;
 
-/// How a model reasons.
+/// The kind of reasoning of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reasoning {
     /// Unknown.
@@ -34,7 +34,7 @@ const MODELS: &[(&str, Reasoning)] = &[
     ("gpt-5-chat", Reasoning::Never),
     ("gpt-5-codex", Reasoning::Always),
     ("gpt-5-pro", Reasoning::Always),
-    // From 5.1 on, whatever follows the dot.
+    // From 5.1 on, with any number after the dot.
     ("gpt-5.", Reasoning::UnlessNone),
     ("gpt-6", Reasoning::UnlessNone),
 ];

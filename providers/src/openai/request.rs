@@ -16,7 +16,7 @@ use crate::{
     vendor::OutputCap,
 };
 
-/// We set no sampling parameters: reasoning models refuse them.
+/// Without sampling parameters: reasoning models refuse them.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -71,7 +71,7 @@ pub(super) fn body(
     let mut messages = Vec::with_capacity(request.turns.len() + 2);
     if !request.instructions.is_empty() {
         // `system` and not the newer `developer`: compatible servers do not know the latter, and
-        // for OpenAI both mean the same.
+        // OpenAI treats both alike.
         messages
             .push(Message { role: "system", content: Content::Text(request.instructions.into()) });
     }

@@ -75,7 +75,8 @@ pub(crate) fn usage(body: &Value) -> Option<Usage> {
     )
 }
 
-/// xAI counts reasoning beside the answer, all others inside it: the total shows which.
+/// Adds reasoning to the output, if the total shows that it is outside: xAI counts it outside the
+/// answer, all others inside.
 fn with_reasoning(usage: &Value, fields: &Fields, input: u64, output: u64) -> u64 {
     let details = fields.output_details;
     let reasoning = count(usage, &[details, "reasoning_tokens"]).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Parameters that a batch or a model's section states beside the question: fields of the vendor's
-//! request, and how much the model thinks.
+//! Parameters that a batch or a model's section states in addition to the question: fields of the
+//! vendor's request, and the thinking effort.
 //!
 //! Each vendor has a small table (`parameters.rs` in its folder): the names with their types, their
 //! places in the vendor's body, the words for the effort, and what some models refuse. Equal
@@ -20,7 +20,7 @@ pub(crate) use takes::Takes;
 /// The parameters of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Parameters<'a> {
-    /// How much the model thinks; its default if absent.
+    /// The thinking effort; the model's default if absent.
     pub effort: Option<Effort>,
     /// Fields by name, as returned by [`Dialect::check`](crate::Dialect::check).
     pub fields: Option<&'a Map<String, Value>>,

@@ -15,10 +15,10 @@ pub(crate) struct Table {
     pub(crate) own: &'static [&'static str],
     /// The object for fields that the table does not know; empty for the body itself.
     pub(crate) unknown: &'static [&'static str],
-    /// The fields for an effort, for a model whose answer has this much room; or why it is not
-    /// possible.
+    /// Returns the fields for an effort, for a model whose answer has this much room; or the reason
+    /// why it is not possible.
     pub(crate) effort: fn(&str, Effort, u32) -> Result<Value, String>,
-    /// Why a model refuses a parameter, if it does.
+    /// Returns the reason why a model refuses a parameter, if it does.
     pub(crate) refuses: fn(&Refusal<'_>) -> Option<&'static str>,
     /// The vendor's pages that document them.
     pub(crate) sources: &'static [&'static str],
@@ -31,7 +31,7 @@ pub(crate) struct Row {
     pub(crate) takes: Takes,
     /// The path in the body; the last segment is the vendor's own name.
     pub(crate) path: &'static [&'static str],
-    /// A field that must stand beside it in the same object.
+    /// A field that must be set with it in the same object.
     pub(crate) beside: Option<(&'static str, &'static str)>,
 }
 
@@ -62,7 +62,7 @@ impl Table {
         self.rows.iter().find(named).or_else(|| self.rows.iter().find(own))
     }
 
-    /// Checks fields and returns them under this table's names; or says what is wrong with one.
+    /// Checks fields and returns them under this table's names; the error states the fault of one.
     pub(crate) fn check(
         &self,
         vendor: &str,

@@ -22,7 +22,7 @@ pub(crate) enum Takes {
 }
 
 impl Takes {
-    /// Converts the value to the vendor's form, or says what it must be.
+    /// Converts the value to the vendor's form; the error states the allowed values.
     pub(crate) fn read(self, value: &Value) -> Result<Value, String> {
         let fits = match self {
             Self::Number(least, most) => {

@@ -19,7 +19,7 @@ const fn dialect(vendor: Vendor) -> Dialect {
     Dialect { vendor, api: Api::ChatCompletions }
 }
 
-/// The fields that are sent beside the question.
+/// The fields that are sent in addition to the question.
 fn sent(
     dialect: Dialect,
     model: &str,

@@ -35,7 +35,7 @@ impl Vendor {
 }
 
 /// The error of a request without a reply. Before a connection was made nothing was sent; after
-/// that it is unknown what the provider has done.
+/// that the provider may have worked on it.
 impl From<&reqwest::Error> for Error {
     fn from(error: &reqwest::Error) -> Self {
         // An error from `error_for_status`: its headers and body are gone.

@@ -143,17 +143,17 @@ impl VerbatimReply {
     /// Reads an answer in one piece to its end.
     ///
     /// # Errors
-    /// The meaning of a refusal, or why the answer cannot be read.
+    /// The meaning of a refusal, or the reason why the answer cannot be read.
     pub async fn whole(self) -> Result<Whole, Error> {
         let reader = PassiveReader::from(&self);
         reader.whole(Reply::read(self.response).await)
     }
 
-    /// Reads an answer in one piece before any of it is passed on: to its end, or more than `most`
-    /// bytes of it. The rest follows from [`Self::into_body`].
+    /// Reads the beginning of an answer in one piece before any of it is passed on: to its end, or
+    /// more than `most` bytes. The rest follows from [`Self::into_body`].
     ///
     /// # Errors
-    /// As [`Self::whole`].
+    /// The errors of [`Self::whole`].
     pub async fn begin(&mut self, most: usize) -> Result<Begun, Error> {
         let reader = PassiveReader::from(&*self);
         let reply = Reply::read_most(&mut self.response, most).await;

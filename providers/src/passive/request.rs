@@ -1,4 +1,4 @@
-//! Reads what a request to a vendor's API asks for.
+//! Reads the properties of a request to a vendor's API.
 
 use serde_json::Value;
 use tidegate_types::fnv1a;
@@ -11,7 +11,7 @@ const BYTES_PER_TOKEN: usize = 4;
 /// Estimate for a picture or a file: usually right within a factor of two.
 const ATTACHMENT_TOKENS: u64 = 1_500;
 
-/// The facts of a call in its request.
+/// The properties of a call that its request states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The vendor's name of the model.
@@ -122,7 +122,7 @@ impl Weight {
     }
 }
 
-/// Whether a text is base64, or the address of something that the vendor fetches.
+/// Whether a text is base64, or the address of a file that the vendor fetches.
 fn is_attachment(name: &str, text: &str) -> bool {
     text.starts_with("data:")
         || matches!(name, "data" | "file_data" | "bytes")

@@ -31,7 +31,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// For a reply with this status and these headers.
+    /// Creates it for a reply with this status and these headers.
     pub fn new(reader: impl Into<PassiveReader>, status: u16, headers: HeaderMap) -> Self {
         Self {
             reader: reader.into(),
@@ -47,7 +47,7 @@ impl Stream {
         }
     }
 
-    /// Takes the next bytes, wherever they are cut.
+    /// Takes the next bytes, split at any position.
     pub fn hear(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if !self.is_passed_over {
@@ -102,7 +102,7 @@ impl Stream {
     /// the answer's bytes and the request's estimated tokens. The vendor's counts take precedence.
     ///
     /// # Errors
-    /// As [`Vendor::read_reply`](crate::Vendor::heard).
+    /// The errors of [`Vendor::read_reply`](crate::Vendor::heard).
     pub fn finish_estimated(self, input_tokens: u64) -> Result<Heard, Error> {
         let output = self.written.div_ceil(BYTES_PER_TOKEN);
         let mut heard = self.finish()?;
@@ -113,11 +113,11 @@ impl Stream {
         Ok(heard)
     }
 
-    /// The stream has ended: returns its usage, or the error with which it ended. A stream that was
+    /// Ends the stream: returns its usage, or the error with which it ended. A stream that was
     /// broken off has not ended, and its usage is unknown.
     ///
     /// # Errors
-    /// As [`Vendor::read_reply`].
+    /// The errors of [`Vendor::read_reply`].
     pub fn finish(mut self) -> Result<Heard, Error> {
         self.end_line();
         if let Some(error) = self.error {

@@ -1,8 +1,8 @@
 //! Converts a batch's JSON Schema to the form that a vendor follows, and the answer back to the
 //! form that the author asked for.
 //!
-//! Each vendor follows only a part of JSON Schema ([`Rules`]). Whatever else an ordinary schema
-//! says is left out of the request (and put into a description for the model); the caller checks
+//! Each vendor follows only a part of JSON Schema ([`Rules`]). All other parts of an ordinary
+//! schema are left out of the request (and put into a description for the model); the caller checks
 //! the answer against the original schema. If a schema cannot be reduced, such as a map with any
 //! names, the model gets it in words ([`Form::Told`]). Models that follow no schema but know tools
 //! are forced to call one whose arguments are the answer ([`Form::Tool`]): this is no stricter than
@@ -13,9 +13,9 @@
 //! | a field that is not required | required, and may be null | without the null |
 //! | no `additionalProperties` | `false` | |
 //! | `oneOf`, `allOf`, `const`, lists of types | `anyOf`, one schema, `enum`, `anyOf` | |
-//! | `definitions`, a `$ref` with other words beside it | `$defs`, what it refers to | |
+//! | `definitions`, a `$ref` with other words in it | `$defs`, the schema that it refers to | |
 //! | a list, or a choice, at the top | an object with it as `answer` | the list |
-//! | `minLength`, `not`, `if` and others | left out, and said in the description | |
+//! | `minLength`, `not`, `if` and others | left out, and stated in the description | |
 
 mod normal;
 mod restore;
@@ -47,7 +47,7 @@ pub enum Form {
     },
     /// The model gets the schema in words.
     Told {
-        /// Why the vendor cannot follow it.
+        /// The reason why the vendor cannot follow it.
         why: String,
     },
 }
@@ -70,8 +70,8 @@ impl Keeps {
         }
     }
 
-    /// Removes from an answer what only the vendor's form of the schema added. An answer that does
-    /// not fit stays as it is; the caller judges it.
+    /// Removes from an answer the parts that only the vendor's form of the schema added. An answer
+    /// that does not fit stays unchanged; the caller judges it.
     pub(crate) fn restored(self, schema: &Value, answer: String) -> String {
         match (self, self.form(schema)) {
             // The model may have left out the tool, and a server may ignore the schema: the answer

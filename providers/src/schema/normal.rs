@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::rules::{Rules, WRAP};
 
-/// Deepest level that is followed; a deeper schema refers to itself.
+/// Maximum depth that is followed; a deeper schema refers to itself.
 const MAX_DEPTH: usize = 64;
 
 /// Keywords that only narrow the allowed values: the caller's own check covers them.
@@ -24,8 +24,8 @@ const ANNOTATIONS: [&str; 13] = [
     "nullable",
 ];
 
-/// The schema in the vendor's form, and whether the answer is in a field of it; or why it cannot be
-/// expressed.
+/// The schema in the vendor's form, and whether the answer is in a field of it; or the reason why
+/// it cannot be expressed.
 pub(super) fn normal(rules: &Rules, schema: &Value) -> Result<(Value, bool), String> {
     let mut work = Work { rules, root: schema, properties: 0, optional: 0 };
     let mut top = work.node(schema, "", 0, 0)?;
@@ -425,7 +425,7 @@ fn literals(fields: &Map<String, Value>) -> Option<Vec<Value>> {
     fields.get("enum").and_then(Value::as_array).filter(|it| !it.is_empty()).cloned().or_else(only)
 }
 
-/// Whether a variant says more than a condition on its siblings, such as which fields it requires.
+/// Whether a variant states more than a condition on its siblings, such as required fields.
 fn says_what_it_is(variant: &Value) -> bool {
     let told = ["type", "$ref", "enum", "const", "properties", "items", "anyOf", "oneOf", "allOf"];
     told.iter().any(|key| variant.get(*key).is_some())

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::rules::WRAP;
 
-/// The answer without what the vendor's form added; `None` if nothing changes.
+/// The answer without the parts that the vendor's form added; `None` if nothing changes.
 pub(super) fn restored(
     schema: &Value,
     answer: &str,

@@ -3,7 +3,7 @@
 /// The field that holds an answer that is no object.
 pub(crate) const WRAP: &str = "answer";
 
-/// How a model handles a schema.
+/// The way in which a model handles a schema.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keeps {
     /// It follows a schema of this form.
@@ -36,9 +36,9 @@ pub(crate) struct Rules {
     pub(crate) min_items_at_most: u64,
     /// Greatest depth of objects within objects.
     pub(crate) depth: usize,
-    /// Most properties in total.
+    /// Maximum number of properties in total.
     pub(crate) properties: usize,
-    /// Most properties in total that are not required.
+    /// Maximum number of properties in total that are not required.
     pub(crate) optional: usize,
 }
 

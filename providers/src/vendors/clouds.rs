@@ -38,8 +38,8 @@ impl Vendor {
     });
 
     /// Gemini at Vertex AI: docs.cloud.google.com/vertex-ai/generative-ai/docs/reference/rest,
-    /// projects.locations.publishers.models.generateContent. What counts towards its limits is not
-    /// documented for all models, so everything counts here.
+    /// projects.locations.publishers.models.generateContent. Google does not document for all
+    /// models which tokens count towards its limits, so all of them count here.
     pub const VERTEX: Self = Self(&Profile {
         name: "vertex",
         error_names: gemini::NAMES,
@@ -71,7 +71,7 @@ const AT_VERTEX: Profile = Profile {
     // A token that another program keeps fresh.
     key_variable: "VERTEX_ACCESS_TOKEN",
     credentials: Credentials::KeyOrGoogle,
-    // Below an endpoint nothing lists them: a 404 shows that the host is reached.
+    // Nothing below an endpoint lists them: a 404 shows that the host is reached.
     models: ModelsList { path: &["publishers"], names_as_called: false, ..COMPATIBLE.models },
     output_cap: None,
     ..COMPATIBLE

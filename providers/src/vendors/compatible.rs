@@ -1,7 +1,7 @@
 //! Vendors whose API is compatible with OpenAI's Chat Completions: a row each, with its
-//! differences. `CONTRIBUTING.md` lists what another one needs.
+//! differences. `CONTRIBUTING.md` lists the needs of a new one.
 //!
-//! Few document what they count towards their limits, so everything counts, and the bound of the
+//! Few document which tokens count towards their limits, so all of them count, and the bound of the
 //! output is held. Their prices change with their lists of models: a model's section states them
 //! (`price`).
 
@@ -144,7 +144,7 @@ impl Vendor {
         ..COMPATIBLE
     });
 
-    /// xAI: docs.x.ai. Reasoning is counted beside the answer's tokens.
+    /// xAI: docs.x.ai. Reasoning is counted outside the answer's tokens.
     pub const XAI: Self = Self(&Profile {
         name: "xai",
         base_url: "https://api.x.ai/v1",

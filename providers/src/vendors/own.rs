@@ -1,7 +1,7 @@
 //! Vendors with an API of their own, which has a folder.
 //!
-//! What a vendor counts towards its limits is quoted from its documentation; if that does not say,
-//! the row takes the cautious side. Output caps: LiteLLM's table `model_prices_and_context_window`
+//! A vendor's charges against its limits are quoted from its documentation; if that is silent, the
+//! row takes the cautious side. Output caps: LiteLLM's table `model_prices_and_context_window`
 //! (1.109.1 of November 2026, `max_output_tokens`), compared with the vendors' model pages where
 //! both state a figure.
 

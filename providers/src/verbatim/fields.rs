@@ -1,4 +1,4 @@
-//! A JSON object that keeps its fields as they were written.
+//! A JSON object that keeps the text of its fields unchanged.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::error::{Error, Kind};
 
-/// The body of a request: its fields in their order, each as it was written. Names are unique.
+/// The body of a request: its fields in their order, each with its original text. Names are unique.
 #[derive(Clone, Default)]
 pub struct Fields(Vec<(String, Box<RawValue>)>);
 
@@ -24,7 +24,7 @@ impl Fields {
     /// Reads a body.
     ///
     /// # Errors
-    /// [`FieldsError`] says what is wrong, and where.
+    /// [`FieldsError`] states the fault and its place.
     pub fn read(body: &[u8]) -> Result<Self, FieldsError> {
         serde_json::from_slice(body).map_err(|error| FieldsError(error.to_string()))
     }
@@ -34,15 +34,16 @@ impl Fields {
         serde_json::from_str(self.raw(name)?).ok()
     }
 
-    /// A field's value as it was written; `None` if absent.
+    /// A field's value in its original text; `None` if absent.
     pub fn raw(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(given, _)| given == name)?;
         Some(value.get())
     }
 
     /// The first field whose value is JSON by its form and cannot be read all the same, and why: it is
-    /// nested too deep, a number in it is too large, or a text has half of a surrogate pair. It quotes
-    /// no value.
+    /// The first field whose value is JSON by its form but cannot be parsed, and the reason: it is
+    /// nested too deep, a number in it is too large, or a text has half of a surrogate pair. The
+    /// reason quotes no value.
     pub fn unreadable(&self) -> Option<(&str, String)> {
         self.0.iter().find_map(|(name, value)| {
             let error = serde_json::from_str::<Value>(value.get()).err()?;
@@ -77,7 +78,7 @@ impl Fields {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// As JSON.
+    /// Writes the object as JSON.
     pub fn to_vec(&self) -> Vec<u8> {
         // Texts and valid JSON: this cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
@@ -94,7 +95,7 @@ impl TryFrom<&Map<String, Value>> for Fields {
     }
 }
 
-/// Shows the names alone, because the values are a prompt.
+/// Shows only the names, because the values are a prompt.
 impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.names()).finish()

@@ -1,8 +1,9 @@
-//! Requests in a vendor's own form that are sent unchanged: what a client of the vendor wrote, with
+//! Requests in a vendor's own form that are sent unchanged: the body of the vendor's client, with
 //! the provider's key and the vendor's name of the model.
 //!
 //! One HTTP request, never a second, as with every call. The reply is status, headers and bytes as
-//! they come, so that events pass as events; [`VerbatimReply::whole`] collects it and reads errors.
+//! they arrive, so that events pass as events; [`VerbatimReply::whole`] collects it and reads
+//! errors.
 
 mod fields;
 mod operation;
@@ -27,8 +28,8 @@ pub struct Verbatim<'a> {
     pub model: &'a str,
     /// The body.
     pub body: &'a Fields,
-    /// Headers sent beside the provider's own, which they override: the version of an API, a beta.
-    /// The key is always the provider's.
+    /// Headers sent in addition to the provider's own, which they override: the version of an API,
+    /// a beta. The key is always the provider's.
     pub headers: &'a HeaderMap,
 }
 

@@ -33,7 +33,7 @@ impl VerbatimReply {
         self.response.headers()
     }
 
-    /// Its bytes, as they come. A broken connection is an error of `reqwest`.
+    /// Its bytes, as they arrive. A broken connection is an error of `reqwest`.
     pub fn into_body(self) -> reqwest::Body {
         http::Response::<reqwest::Body>::from(self.response).into_body()
     }

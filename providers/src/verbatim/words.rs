@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A text of this many characters is no name of a vendor's.
+/// Length in characters from which a text is not a name of a vendor's.
 const LONG: usize = 24;
 
 /// Every text of a request that may be part of a prompt. A single short word outside the fields for

@@ -1,8 +1,8 @@
 //! Checkpoints of a budget outside Redis, which survive a loss in Redis.
 //!
-//! A checkpoint holds a ceiling: how much may be spent before the next checkpoint. It is written
-//! first and in force after that; no call is held beyond it. So the newest checkpoint is never
-//! below what was spent.
+//! A checkpoint has a ceiling: the maximum that may be spent before the next checkpoint. It is
+//! written first and in force after that; no call is held beyond it. So the newest checkpoint is
+//! never below the amount spent.
 
 use std::time::SystemTime;
 
@@ -28,8 +28,8 @@ pub struct Checkpoint {
 }
 
 impl Budgets {
-    /// Opens a budget with `spent_usd` US dollars spent, unless it exists. True if it was opened.
-    /// With `checkpoints`, one is due before the first call.
+    /// Opens a budget with `spent_usd` US dollars spent, unless it exists. Returns true if it was
+    /// opened. With `checkpoints`, one is due before the first call.
     ///
     /// # Errors
     /// Redis is away.
@@ -43,7 +43,7 @@ impl Budgets {
         self.write(payer, nanos(spent_usd), ceiling, false).await
     }
 
-    /// Sets what has been spent of a budget, in US dollars, besides the holds of calls under way.
+    /// Sets the spending of a budget, in US dollars, apart from the holds of calls under way.
     ///
     /// # Errors
     /// Redis is away.
@@ -82,7 +82,7 @@ impl Budgets {
         Ok(done == 1)
     }
 
-    /// Begins a checkpoint that allows `more_usd` US dollars beyond what is spent and held now.
+    /// Begins a checkpoint that allows `more_usd` US dollars beyond the amounts spent and held now.
     /// Write it, then pass it to [`Self::end_checkpoint`]. `None` if the budget does not exist.
     ///
     /// # Errors

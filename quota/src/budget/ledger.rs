@@ -11,8 +11,8 @@ use crate::{error::Error, key, redis_store::Store, wire};
 /// costs 10 of them.
 const NANOS: f64 = 1e9;
 
-/// The most that the scripts count exactly, some nine million dollars. A larger budget is stored as
-/// this.
+/// The maximum that the scripts count exactly, some nine million dollars. A larger budget is stored
+/// as this.
 pub(super) const MAX_NANOS: u64 = (1 << 53) - 1;
 
 /// The budgets of a fleet. Cheap to clone; clones share the budgets.
@@ -30,15 +30,15 @@ pub(super) struct Ledger {
 const LEASE: Duration = Duration::from_secs(660);
 
 impl Budgets {
-    /// Without a store every reservation fails.
+    /// Creates them. Without a store every reservation fails.
     pub fn new(store: Option<Store>) -> Self {
         Self(store.map(|store| Arc::new(Ledger { store })))
     }
 
-    /// Holds `usd` US dollars for one call. `id` names this attempt and no other. Asking again
-    /// under the same id after a lost reply costs nothing.
+    /// Holds `usd` US dollars for one call. `id` is unique to this attempt. Asking again under the
+    /// same id after a lost reply costs nothing.
     ///
-    /// Dropping the future releases what it may have held.
+    /// Dropping the future releases a hold that it may have made.
     ///
     /// # Errors
     /// [`Unheld::Refused`] when the budget has less left; [`Unheld::Unknown`] when Redis cannot be
@@ -47,11 +47,11 @@ impl Budgets {
         self.reserve_for(budget, id, usd, LEASE).await
     }
 
-    /// As [`Self::reserve`], for a call that takes up to `lease`. After it, the held amount counts
-    /// as spent, so that no other call waits for it.
+    /// Like [`Self::reserve`], for a call that takes up to `lease`. After it, the held amount
+    /// counts as spent, so that no other call waits for it.
     ///
     /// # Errors
-    /// As [`Self::reserve`]; [`Unheld::Lost`] where a budget that was opened is not there;
+    /// The errors of [`Self::reserve`]; [`Unheld::Lost`] where a budget that was opened is not there;
     /// [`Unheld::Unsaved`] where a checkpoint is due.
     pub async fn reserve_for(
         &self,
@@ -92,7 +92,7 @@ impl Budgets {
         self.0.as_ref().ok_or_else(|| Error::Away("this limiter has none".to_owned()))
     }
 
-    /// The hold of another process with this id, for the process that learns what the call cost.
+    /// The hold of another process with this id, for the process that learns the cost of the call.
     /// Sends nothing. `None` without a store.
     #[must_use]
     pub fn adopt_hold(&self, budget: &Budget, id: &str) -> Option<BudgetHold> {
@@ -104,7 +104,7 @@ impl Budgets {
     }
 }
 
-/// Part of a budget, held for one call. Settle it with what the call cost.
+/// Part of a budget, held for one call. Settle it with the cost of the call.
 ///
 /// * Dropped before [`Self::sent`]: given back, nothing was spent.
 /// * Dropped after it: stays charged, because the provider may have to be paid.
@@ -113,7 +113,7 @@ impl Budgets {
 pub struct BudgetHold {
     /// US dollars that were left in the budget when this was held.
     pub left_usd: f64,
-    /// Until the budget begins anew; `None` when it never does.
+    /// Time until the budget begins anew; `None` if it never does.
     pub reset: Option<Duration>,
     ledger: Arc<Ledger>,
     key: String,
@@ -122,7 +122,7 @@ pub struct BudgetHold {
 }
 
 impl BudgetHold {
-    /// Created before the script call, so that its hold is released whatever happens to the call.
+    /// Created before the script call, so that its hold is released with any outcome of the call.
     fn new(ledger: Arc<Ledger>, key: String, id: String) -> Self {
         Self { left_usd: 0.0, reset: None, ledger, key, id, returns: true }
     }
@@ -132,7 +132,8 @@ impl BudgetHold {
         self.returns = false;
     }
 
-    /// Call this before the request leaves: from then on the call may have to be paid.
+    /// Marks the call as sent. Call this before the request leaves: from then on the call may have
+    /// to be paid.
     pub fn sent(&mut self) {
         self.returns = false;
     }
@@ -160,7 +161,7 @@ impl BudgetHold {
 
 impl Drop for BudgetHold {
     fn drop(&mut self) {
-        // Outside a runtime nothing can be sent; the hold then stays charged.
+        // Outside a runtime no request can be sent; the hold then stays charged.
         if self.returns
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {

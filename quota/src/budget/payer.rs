@@ -41,7 +41,7 @@ impl Budget {
         Self { payer: Payer::Tenant(tenant), usd, opened: false }
     }
 
-    /// A batch's budget in all, in US dollars. Forgotten 30 days after its last call.
+    /// A batch's whole budget, in US dollars. It is forgotten 30 days after its last call.
     pub fn of_batch(workflow_id: impl Into<String>, usd: f64) -> Self {
         Self { payer: Payer::Batch(workflow_id.into()), usd, opened: false }
     }
@@ -52,16 +52,17 @@ impl Budget {
     }
 }
 
-/// Why [`Budgets::reserve`](super::Budgets::reserve) held nothing. Without a hold no call may be made.
+/// The reason why [`Budgets::reserve`](super::Budgets::reserve) held nothing. Without a hold no
+/// call may be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Unheld {
     /// The budget has too little left.
     #[error(transparent)]
     Refused(#[from] BudgetRefused),
-    /// The budget was opened, and Redis has lost it: what was spent is unknown.
+    /// The budget was opened, and Redis has lost it: its spending is unknown.
     #[error("what {payer} has spent is not known any more: Redis has lost it")]
     Lost {
-        /// Whose budget it is.
+        /// The payer of the budget.
         payer: Payer,
         /// The budget's day, counted from 1970-01-01; 0 without days.
         day: u64,
@@ -69,7 +70,7 @@ pub enum Unheld {
     /// Everything that the last checkpoint allows is spent or held: another one is due first.
     #[error("a checkpoint of the budget of {0} is due")]
     Unsaved(Payer),
-    /// Redis does not answer, so what is left is not known. Come back later.
+    /// Redis does not answer, so the rest of the budget is unknown. Come back later.
     #[error("no budget can be kept, so no call is made: {0}")]
     Unknown(#[from] Error),
 }
@@ -77,7 +78,7 @@ pub enum Unheld {
 /// A budget that has too little left for a call.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub struct BudgetRefused {
-    /// Whose budget it is.
+    /// The payer of the budget.
     pub payer: Payer,
     /// The budget in US dollars.
     pub budget_usd: f64,
@@ -87,7 +88,7 @@ pub struct BudgetRefused {
     pub needed_usd: f64,
     /// US dollars held by calls under way, which may be released.
     pub returning_usd: f64,
-    /// Until the budget begins again; `None` when it never does.
+    /// Time until the budget begins again; `None` if it never does.
     pub reset: Option<Duration>,
 }
 

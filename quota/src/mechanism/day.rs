@@ -12,7 +12,7 @@ impl Terms<'_> {
         ((at + self.day_offset) / DAY).floor()
     }
 
-    /// How long until the day ends.
+    /// Time until the day ends.
     pub(super) fn day_left(&self, now: f64) -> f64 {
         DAY - (now + self.day_offset).rem_euclid(DAY)
     }
@@ -28,7 +28,7 @@ impl Mechanism {
         }
     }
 
-    /// The limit of the day that a call would exceed, and how long until the day ends.
+    /// The limit of the day that a call would exceed, and the time until the day ends.
     pub(super) fn day_spent(&self, terms: &Terms<'_>, need: &Units) -> Option<(f64, DayLimit)> {
         let used = [self.day.requests + need.requests, self.day.tokens + need.combined];
         let spent = DayLimit::ALL.into_iter().zip(used.into_iter().zip(terms.by_day));

@@ -48,8 +48,8 @@ impl Mechanism {
         self.entries.insert(id, entry);
     }
 
-    /// Draws from the levels. A debt is at most what refills in a window, however wrong an estimate
-    /// was. Nothing is drawn where there is no limit.
+    /// Draws from the levels. A debt is at most the amount that refills in a window, even after a
+    /// wrong estimate. Nothing is drawn where there is no limit.
     pub(super) fn draw(&mut self, amounts: &Units) {
         for (it, amount) in amounts.iter() {
             let deepest = self.plan.limits[it].map_or(0.0, |it| it.capacity.value + it.most);

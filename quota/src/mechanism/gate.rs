@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Mechanism {
-    /// Closes the gate, never for less time than before. Returns how long it is closed.
+    /// Closes the gate, never for less time than before. Returns the time for which it is closed.
     pub(crate) fn close_gate(&mut self, pause: &Pause, longest: f64, closed: CloseReason) -> f64 {
         let until = self.at + crate::conversions::micros(pause.length).min(longest);
         let before = self.gate.as_ref().map_or(0.0, |gate| gate.until);
@@ -25,18 +25,18 @@ impl Mechanism {
         self.gate = None;
     }
 
-    /// How long the gate is closed.
+    /// Time for which the gate is closed.
     pub(crate) fn closed_for(&self) -> f64 {
         self.gate.as_ref().map_or(0.0, |gate| (gate.until - self.at).max(0.0))
     }
 
-    /// How long the gate is closed because the day's quota or the account's money is spent.
+    /// Time for which the gate is closed because the day's quota or the account's money is spent.
     pub(super) fn exhausted_for(&self) -> Option<f64> {
         let gate = self.gate.as_ref().filter(|gate| gate.closed == CloseReason::Exhausted)?;
         (gate.until > self.at).then_some(gate.until - self.at)
     }
 
-    /// How long the gate or its probe holds all calls. Opens the gate if that is over.
+    /// Time for which the gate or its probe holds all calls. Opens the gate if that is over.
     pub(super) fn closed_hold(&mut self, numbers: &Numbers) -> Option<(f64, Hold)> {
         let gate = self.gate.as_ref()?;
         if self.at < gate.until {
@@ -50,13 +50,13 @@ impl Mechanism {
         judged.map(|judged| (judged - self.at, Hold::Probe))
     }
 
-    /// Marks an admitted call as the probe. False if the gate is open.
+    /// Marks an admitted call as the probe. Returns false if the gate is open.
     pub(super) fn mark_probe(&mut self) -> bool {
         let at = self.at;
         self.gate.as_mut().map(|gate| gate.probe = Some(at)).is_some()
     }
 
-    /// The probe was accepted: opens the gate, unless it was closed again.
+    /// Opens the gate after an accepted probe, unless it was closed again.
     pub(super) fn end_probe(&mut self) {
         self.gate = self.gate.take().filter(|gate| self.at < gate.until);
     }

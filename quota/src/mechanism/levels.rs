@@ -1,4 +1,4 @@
-//! Refills levels with time, and computes how long until there is room.
+//! Refills levels with time, and computes the time until there is room.
 
 use super::{
     Gate, LaneState, Mechanism, Obstacle, Terms, queue::QueuePosition, state::CloseReason,
@@ -15,16 +15,16 @@ use crate::{
 struct Standby {
     /// Room for the next calls of other lanes.
     idle: f64,
-    /// Saved in the window for a larger call of another lane, which otherwise would never find room
-    /// beside smaller ones.
+    /// Work saved in the window for a larger call of another lane, which otherwise would never find
+    /// room among smaller ones.
     saved: f64,
-    /// The part of it that is enough for that call: levels are left to it too.
+    /// The part of it that suffices for that call; levels are left to it too.
     ready: f64,
 }
 
 impl Mechanism {
     /// Brings the state to `clock`. If the clock steps back, time stands still; if it steps back by
-    /// more than a window, time goes on from there.
+    /// more than a window, time continues from there.
     pub(crate) fn advance(&mut self, terms: &Terms<'_>, clock: f64) {
         if self.at - clock > terms.window {
             self.rebase(self.at - clock);
@@ -40,7 +40,7 @@ impl Mechanism {
     }
 
     /// The time from which levels refill. A provider that refuses states when it has room for the
-    /// probe call, and no more.
+    /// probe call, but not for more.
     fn refills_from(&self, numbers: &Numbers) -> f64 {
         let gate = self.gate.as_ref().filter(|gate| gate.closed == CloseReason::Refused);
         gate.map_or(0.0, |gate| gate.until + numbers.quiet)
@@ -79,7 +79,7 @@ impl Mechanism {
         }
     }
 
-    /// How long until there is room at the present rate for a call behind those before it.
+    /// Time until there is room at the present rate for a call behind those before it.
     pub(super) fn until_room(
         &self,
         terms: &Terms<'_>,
@@ -89,7 +89,7 @@ impl Mechanism {
         work: f64,
     ) -> Obstacle {
         let mut obstacle = Obstacle::NONE;
-        // A lane gets what it has saved at the whole rate.
+        // A lane gets the work that it has saved at the whole rate.
         let has_saved = self.lanes[lane].standby >= work;
         let (part, mix) = (if has_saved { 1.0 } else { self.rate_part(terms, lane) }, self.mix());
         let Standby { idle, saved, ready } = self.standby_of_others(terms, lane, work);
@@ -103,8 +103,8 @@ impl Mechanism {
             let (capacity, rate) = (limit.capacity.value, limit.rate.value * part);
             let ahead = position.ahead * limit.most * mix[it];
             let kept = ((idle + ready) * limit.most).min(capacity);
-            // A call larger than the capacity goes when nothing is drawn: then the lack is exactly
-            // zero. But it leaves to other lanes what they have saved.
+            // A call larger than the capacity is admitted when nothing is drawn: then the lack is
+            // exactly zero. But it leaves to other lanes the work that they have saved.
             let largest = capacity - (idle * limit.most).min(capacity);
             let wanted = if ahead > 0.0 { ahead + need } else { need.min(largest) };
             let lack = wanted + self.drawn[it] - (capacity - kept);
@@ -126,7 +126,7 @@ impl Mechanism {
         obstacle
     }
 
-    /// How long until the amount `over` has left the window.
+    /// Time until the amount `over` has left the window.
     fn until_freed(&self, terms: &Terms<'_>, it: Dimension, over: f64, rate: f64) -> f64 {
         let (mut left, mut wait) = (over, 0.0);
         let walk = crate::conversions::index(terms.numbers.walk);
@@ -152,7 +152,7 @@ impl Mechanism {
         near + (wait - near) / (last - near) * (horizon - near)
     }
 
-    /// How long the present rate takes for all waiting callers of a lane.
+    /// Time that the present rate takes for all waiting callers of a lane.
     pub(super) fn queue_time(&self, terms: &Terms<'_>, lane: usize) -> f64 {
         let (part, mix, waiting) =
             (self.rate_part(terms, lane), self.mix(), self.lanes[lane].waiting_work());
@@ -193,12 +193,13 @@ impl Mechanism {
             }
         }
         let share = terms.share(lane);
-        // A lane with nothing guaranteed gets what the others leave.
+        // A lane with nothing guaranteed gets the rest of the others.
         if share > 0.0 { share / sum } else { 1.0 }
     }
 
-    /// The part of a dimension's limit that a unit of work takes on average. Rather too small: a
-    /// caller that comes too early asks again, and one that comes too late leaves room unused.
+    /// The part of a dimension's limit that a unit of work takes on average. An estimate that is
+    /// too small is better: a caller that comes too early asks again, and one that comes too late
+    /// leaves room unused.
     pub(super) fn mix(&self) -> Units {
         Units::from_fn(|it| match self.plan.limits[it] {
             Some(limit) if self.progress > 0.0 => {

@@ -1,5 +1,5 @@
-//! Observations since the policy last ran, in a bounded log that drops the oldest; and which caller
-//! runs the policy.
+//! Observations since the policy last ran, in a bounded log that drops the oldest; and the choice
+//! of the caller that runs the policy.
 
 use std::collections::VecDeque;
 
@@ -52,10 +52,10 @@ pub(crate) struct Reading {
     pub(crate) version: u64,
     /// The number of the last observation in `log`.
     pub(crate) end: u64,
-    /// Calls that went well, ever.
+    /// Number of all calls so far that went well.
     pub(crate) answers: u64,
     pub(crate) drawn: Units,
-    /// The most drawn since the last run.
+    /// The maximum drawn since the last run.
     pub(crate) peak: Units,
     pub(crate) log: Vec<Observation>,
 }
@@ -64,12 +64,12 @@ pub(crate) struct Reading {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     kept: VecDeque<Observation>,
-    /// Observations, ever.
+    /// Number of all observations so far.
     pushed: u64,
     answers: u64,
     /// Whether a refusal is unread.
     urgent: bool,
-    /// When the task was last handed out, and whether it is done.
+    /// Time when the task was last handed out, and whether it is done.
     handed: Option<(f64, bool)>,
 }
 

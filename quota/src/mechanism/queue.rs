@@ -12,7 +12,8 @@ use crate::numbers::GRAIN;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     tenants: BTreeMap<Tenant, Line>,
-    /// A caller whose turn passed while it was away: its work, and until when it may come.
+    /// A caller whose turn passed while it was away: its work, and the time until which it may
+    /// come.
     pub(super) late: Option<Late>,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Late {
     pub(super) until: f64,
 }
 
-/// How a caller comes to the queue.
+/// The state in which a caller comes to the queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Arrival {
     /// With a valid ticket.
@@ -127,7 +128,7 @@ impl Queue {
         }
     }
 
-    /// Moves the queue on by work that no caller came for: absent callers hold up no others.
+    /// Moves the queue on by work for which no caller came: absent callers hold up no others.
     pub(super) fn pass(&mut self, work: f64) {
         if work <= 0.0 {
             return;

@@ -159,8 +159,8 @@ impl Mechanism {
         self.log.push(Observation::Refused { at, admitted, retry, probe, each }, numbers);
     }
 
-    /// Charges what was used without a reservation while the store was away; it moves the queue on.
-    /// Part of it has refilled since: `drawn` is the rest.
+    /// Charges use without a reservation from the time when the store was away; it moves the queue
+    /// on. Part of it has refilled since: `drawn` is the rest.
     pub(crate) fn charge(
         &mut self,
         terms: &Terms<'_>,
@@ -189,7 +189,8 @@ impl Mechanism {
         self.enter(id.to_owned(), entry);
     }
 
-    /// Starts from a quota with this drawn and in the window, as if it had been used evenly.
+    /// Starts from a quota with these amounts drawn and in the window, as if it had been used
+    /// evenly.
     pub(crate) fn begin_with(&mut self, terms: &Terms<'_>, drawn: &Units, total: &Units) {
         self.drawn = *drawn;
         let (count, now) = (terms.numbers.walk, self.at);

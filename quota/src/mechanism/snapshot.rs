@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Mechanism {
-    /// The snapshot without what the policy knows.
+    /// The snapshot without the policy's knowledge.
     pub(crate) fn snapshot(&self, terms: &Terms<'_>) -> Snapshot {
         let above = |amount: f64| whole(amount.max(0.0).ceil());
         let calls = crate::conversions::float(self.ledger.len() as u64);

@@ -18,14 +18,14 @@ pub(super) struct Entry {
     pub(super) probe: bool,
     /// The state before the call, for each dimension.
     pub(super) before: Option<PerDimension<Before>>,
-    /// The call was reported to the fleet.
+    /// Whether the call was reported to the fleet.
     pub(super) handed_over: bool,
 }
 
 /// One dimension when a call was admitted, without the call itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Before {
-    /// Without what policies had added.
+    /// Without the amounts that policies had added.
     pub(super) drawn: f64,
     pub(super) held: f64,
     pub(super) total: f64,
@@ -50,7 +50,7 @@ pub(super) struct Gate {
     pub(super) reason: String,
 }
 
-/// Why a gate is closed.
+/// The reason why a gate is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     /// By an operator.
@@ -80,7 +80,7 @@ impl InFlight {
     }
 
     /// Halves the calls in flight after an overload. A call that was sent before the last overload
-    /// was known shows nothing new.
+    /// was known is no new evidence.
     pub(super) fn record_overload(&mut self, admitted: f64, now: f64, numbers: &Numbers) {
         if self.cap > 0.0 && admitted <= self.capped_at {
             return;

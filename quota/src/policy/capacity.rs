@@ -1,4 +1,4 @@
-//! How much may be drawn at once.
+//! The amount that may be drawn at once.
 
 use super::{Configured, KnownDimension};
 use crate::{

@@ -17,11 +17,11 @@ use crate::{
 #[serde(default)]
 pub(crate) struct Known {
     pub(super) each: PerDimension<KnownDimension>,
-    /// When the policy ran last.
+    /// Time of the policy's last run.
     pub(super) at: f64,
     /// Whether an answer has checked the estimates.
     pub(super) proven: bool,
-    /// Since when rates and capacities are these parts of the limits.
+    /// Time since which rates and capacities are these parts of the limits.
     pub(super) since: f64,
     pub(super) parts: PerDimension<[f64; 2]>,
     /// Limits set by operators; 0 for none.
@@ -34,18 +34,18 @@ pub(crate) struct Known {
 pub(crate) struct KnownDimension {
     /// The limit for which this was learned: another limit begins anew.
     pub(super) configured: f64,
-    /// A lower limit stated by the provider, times the margin, and when.
+    /// A lower limit stated by the provider, times the margin, and the time of the statement.
     pub(super) stated: Option<(f64, f64)>,
     /// The part of the limit by which the rate is lowered.
     pub(super) lowered: f64,
     /// The most drawn without a refusal.
     pub(super) went_well: f64,
-    /// When the policy last looked, and what was drawn then: it went well if no refusal follows
-    /// soon.
+    /// Time of the policy's last look, and the amount drawn then: it went well if no refusal
+    /// follows soon.
     pub(super) looked: (f64, f64),
     /// The least drawn at a refusal for depth.
     pub(super) too_deep: Option<f64>,
-    /// When a refusal last taught something.
+    /// Time of the last refusal that taught something.
     pub(super) latest: f64,
     /// Time and total spent at the first and last refusal of an episode.
     pub(super) refused: Option<[(f64, f64); 2]>,
@@ -60,15 +60,15 @@ pub(crate) struct KnownDimension {
     pub(super) below: Below,
     /// Use by others at the last reading.
     pub(super) others: f64,
-    /// When a lowered rate was restored because the meter showed room, and by how much it had been
-    /// lowered.
+    /// Time when a lowered rate was restored because the meter showed room, and the amount by which
+    /// it had been lowered.
     pub(super) restored: Option<(f64, f64)>,
     /// Reasons of the plan's rate, capacity and window.
     pub(super) why: [Why; 3],
 }
 
-/// By how much readings of a meter were at least below our own count, in all and counting only what
-/// is settled.
+/// Minimum by which readings of a meter were below our own count: of all use, and of settled use
+/// only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Below {
@@ -78,8 +78,8 @@ pub(crate) struct Below {
 }
 
 impl Known {
-    /// Reads the stored JSON. Unreadable JSON counts as nothing known, because no other program
-    /// would mend it.
+    /// Reads the stored JSON. Unreadable JSON counts as no knowledge, because no other program
+    /// would repair it.
     pub(crate) fn from_json(json: &[u8]) -> Self {
         serde_json::from_slice(json).unwrap_or_default()
     }
@@ -138,7 +138,7 @@ impl Known {
         });
     }
 
-    /// Sets an operator's limits. They replace what refusals have taught.
+    /// Sets an operator's limits. They replace the lessons of refusals.
     pub(crate) fn set_limits(&mut self, changes: &LimitChanges) {
         for (limited, change) in changes.iter() {
             self.set[limited] = match *change {
@@ -203,7 +203,7 @@ impl Known {
 }
 
 impl KnownDimension {
-    /// Forgets what was learned for another limit.
+    /// Forgets the lessons of another limit.
     pub(super) fn begin_limit(&mut self, most: f64) {
         if (self.configured - most).abs() >= 1.0 {
             let Self { even, missing, stated, .. } = *self;
@@ -223,7 +223,8 @@ impl KnownDimension {
         self.even >= numbers.even
     }
 
-    /// Takes in the most drawn. What was drawn a while ago went well if nothing was refused since.
+    /// Records the maximum drawn. An amount drawn a while ago went well if nothing was refused
+    /// since.
     pub(super) fn observe_peak(&mut self, peak: f64, now: f64, numbers: &Numbers) {
         let (at, seen) = self.looked;
         if now >= at + numbers.quiet {

@@ -42,12 +42,12 @@ impl KnownDimension {
         let was_even = self.is_even(numbers);
         self.even = (self.even + step).min(numbers.even);
         if self.is_even(numbers) && !was_even {
-            // The bucket is as deep as it shows, whatever was refused before.
+            // The bucket is as deep as it shows, even after refusals.
             self.too_deep = None;
         }
     }
 
-    /// By how much the meter exceeds our own count: what was drawn before the call, and since.
+    /// Amount by which the meter exceeds our own count before the call and since.
     pub(super) fn use_of_others(&self, reading: &MeterReading, numbers: &Numbers) -> f64 {
         self.visible_use(reading) - self.known_use(reading, numbers) - reading.since
     }
@@ -56,22 +56,22 @@ impl KnownDimension {
         if reading.limit > 0.0 { reading.limit } else { self.configured }
     }
 
-    /// The used part of what a full meter shows.
+    /// The used part of the amount that a full meter shows.
     fn visible_use(&self, reading: &MeterReading) -> f64 {
         reading.used - self.missing * self.limit(reading)
     }
 
-    /// Whether the provider counts what is drawn.
+    /// Whether the provider counts the drawn amount, not that of a window.
     fn is_bucket(&self, numbers: &Numbers) -> bool {
         self.missing > 0.0 || self.is_even(numbers)
     }
 
-    /// By how much the level should fall, because several readings in a row were below our own
+    /// Amount by which the level should fall, because several readings in a row were below our own
     /// count. One reading proves nothing: calls on their way are in our count and not yet in the
     /// meter. For example, we count 90 of 100 drawn, 20 of them held for calls that have no answer
     /// yet, and three readings show at most 60. A provider that counts those 20 at the start shows
     /// 30 less than we do, one that counts them at the end 10 less. So the level falls by 10, the
-    /// surplus without what is held. In either case a rate that was lowered is restored.
+    /// surplus without the held amount. In either case a rate that was lowered is restored.
     pub(super) fn take_surplus(
         &mut self,
         reading: &MeterReading,
@@ -95,7 +95,7 @@ impl KnownDimension {
     }
 
     /// Our own count of the use. A window that is not known completely, after a loss or while Redis
-    /// is away, has at least what is drawn.
+    /// is away, has at least the drawn amount.
     fn known_use(&self, reading: &MeterReading, numbers: &Numbers) -> f64 {
         if self.is_bucket(numbers) { reading.drawn } else { reading.total.max(reading.drawn) }
     }

@@ -1,10 +1,10 @@
-//! Learns from a refusal. A refusal deeper than anything that went well speaks against the depth,
-//! any other one against the rate.
+//! Learns from a refusal. A refusal deeper than anything that went well is evidence against the
+//! depth, any other one against the rate.
 
 use super::{Configured, Known, KnownDimension};
 use crate::{mechanism::log::Observation, numbers::Numbers, plan::Units};
 
-/// A refusal, seen by the dimension that it is about.
+/// A refusal, as seen by its dimension.
 struct Refusal {
     at: f64,
     admitted: f64,
@@ -52,15 +52,15 @@ impl KnownDimension {
             return;
         }
         self.latest = refusal.at;
-        // The rate was restored a moment ago because the meter showed room, and there is none: the
-        // meter counts something else. It is not believed again, and the rate is lowered as before.
+        // The rate was restored a moment ago because the meter showed room, but there is none: the
+        // meter counts something else. It is no longer trusted, and the rate is lowered as before.
         if let Some((at, lowered)) = self.restored.take()
             && refusal.at - at < numbers.episode
         {
             (self.even, self.lowered) = (f64::MIN, lowered);
         }
         self.looked = (refusal.at, 0.0);
-        // A probe shows whether the gate may open, and nothing more.
+        // A probe shows only whether the gate may open.
         if refusal.probe {
             return;
         }
@@ -75,9 +75,9 @@ impl KnownDimension {
         let [first, _] = self.refused.filter(fresh).unwrap_or([here, here]);
         let rate = self.rate(configured, numbers);
         self.refused = Some([first, here]);
-        // At both refusals the provider had no room left. So what it let through between them, by
-        // the time between them, is its own rate. This does not hold while it asks for a wait in
-        // which many calls would fit: then it lets through nothing for a while.
+        // At both refusals the provider had no room left. So the amount that it let through between
+        // them, divided by the time between them, is its own rate. This does not hold while it asks
+        // for a wait in which many calls would fit: then it lets nothing through for a while.
         let mut lowered = rate - numbers.yields * self.configured / configured.window;
         let time = refusal.at - first.0;
         let refills = time >= numbers.measured * numbers.quiet

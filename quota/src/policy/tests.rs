@@ -19,7 +19,7 @@ const START: f64 = 1.79e15;
 /// A thousand units a second.
 const LIMIT: f64 = 60_000.0;
 
-/// A policy between its runs, and what it knows.
+/// A policy between its runs, and its knowledge.
 struct Case {
     known: Known,
     configured: Configured,
@@ -54,13 +54,13 @@ fn combined<T: Copy>(value: T) -> PerDimension<Option<T>> {
 }
 
 impl Case {
-    /// Nothing is known.
+    /// Creates a case without any knowledge.
     fn new(limits: Limits) -> Self {
         let (known, configured) = (Known::default(), configured(limits));
         Self { known, configured, now: START, answers: 0 }
     }
 
-    /// A call has been answered.
+    /// Creates a case with one answered call.
     fn proven(limits: Limits) -> Self {
         let mut case = Self::new(limits);
         case.answers = 1;
@@ -68,7 +68,7 @@ impl Case {
         case
     }
 
-    /// This much was drawn at once and went well.
+    /// Creates a case in which this much was drawn at once and went well.
     fn went_well(limits: Limits, drawn: f64) -> Self {
         let mut case = Self::proven(limits);
         case.draws(drawn);
@@ -158,7 +158,7 @@ fn allowance_of(outcome: &Outcome) -> Allowance {
     outcome.plan.limits.combined.unwrap()
 }
 
-/// A meter that refills evenly and agrees with what is drawn.
+/// A meter that refills evenly and agrees with the drawn amount.
 fn even(used: f64) -> MeterReading {
     MeterReading {
         used,
@@ -424,7 +424,7 @@ fn another_limit_begins_anew_and_a_deeper_bucket_is_not_fuller() {
     case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
     let outcome = case.after(1.0, Seen::default());
     assert!((outcome.change.combined - 36_000.0).abs() < 1e-6, "{:?}", outcome.change);
-    // A smaller bucket takes nothing away.
+    // A smaller bucket reduces nothing.
     let window = PerDimension { combined: Change::Clear, ..PerDimension::default() };
     case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
     assert!(case.after(1.0, Seen::default()).change.combined <= 0.0);
@@ -515,10 +515,11 @@ fn use_beyond_our_own_count_is_use_by_others() {
     assert!((outcome.change.combined - 15_000.0).abs() < 1e-6, "{:?}", outcome.change);
     let outcome = case.read_meter([MeterReading { total: 17_300.0, ..told }]);
     assert!(outcome.change.combined <= 0.0, "by less than 3 % they are one");
-    // A window that is not known completely has at least what is drawn.
+    // A window that is not known completely has at least the drawn amount.
     let lost = MeterReading { drawn: 19_000.0, total: 0.0, ..told };
     assert!(case.read_meter([lost]).change.combined <= 0.0);
-    // The highest reading counts; for a bucket what is drawn counts and not what is in the window.
+    // The highest reading counts; for a bucket the drawn amount counts and not the content of the
+    // window.
     let mut case = Case::proven(limits());
     case.read_meter([even(20_000.0); 3]);
     let both = [MeterReading { drawn: 12_000.0, total: 0.0, ..even(20_000.0) }, even(20_000.0)];
@@ -539,7 +540,7 @@ fn room_that_a_bucket_shows_in_three_readings_is_believed() {
     let outcome = case.read_meter([below(7_000.0)]);
     assert!((outcome.change.combined + 5_000.0).abs() < 1e-6, "the least: {:?}", outcome.change);
     assert!(case.lowered() <= 0.0, "and the rate is as it was");
-    // The provider may or may not count what is held for calls that it has.
+    // The provider may or may not count the amount held for calls that it has.
     let held = MeterReading { held: 5_000.0, ..below(6_000.0) };
     assert!(case.read_meter([held; 3]).change.combined >= 0.0);
 }

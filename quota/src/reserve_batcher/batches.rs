@@ -17,8 +17,8 @@ pub(crate) const MAX_CALLS: usize = 32;
 pub(crate) struct Batches(Mutex<HashMap<Group, Vec<Caller>>>);
 
 impl Batches {
-    /// Adds a caller to its group's next batch. True if the group has no sender: then this caller
-    /// starts one.
+    /// Adds a caller to its group's next batch. Returns true if the group has no sender: then this
+    /// caller starts one.
     pub(crate) fn join(&self, caller: Caller) -> bool {
         let mut batches = self.0.lock();
         let next = batches.entry(caller.group());
@@ -27,8 +27,8 @@ impl Batches {
         is_first
     }
 
-    /// Takes the next batch, in the order of turns, without callers that were dropped. Empty: the
-    /// group has no sender any more.
+    /// Takes the next batch, in the order of turns, without callers that were dropped. If it is
+    /// empty, the group has no sender any more.
     fn take_next(&self, group: &Group) -> Vec<Caller> {
         let mut batches = self.0.lock();
         let Some(next) = batches.get_mut(group) else { return Vec::new() };
@@ -41,7 +41,7 @@ impl Batches {
         now
     }
 
-    /// Drops the group's callers without an answer: each goes on as if Redis were away.
+    /// Drops the group's callers without an answer: each continues as if Redis were away.
     fn abandon(&self, group: &Group) {
         self.0.lock().remove(group);
     }

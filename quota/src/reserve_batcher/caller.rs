@@ -31,12 +31,12 @@ impl Group {
     }
 }
 
-/// A call and where its answer goes. The sender is dropped without an answer if Redis is away.
+/// A call and the receiver of its answer. The sender is dropped without an answer if Redis is away.
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) model: Arc<ModelQuota>,
     pub(crate) ask: Ask,
-    /// When the call asked first.
+    /// Time of the call's first ask.
     pub(crate) since: Instant,
     pub(crate) answer: oneshot::Sender<Result<Decision, Error>>,
 }

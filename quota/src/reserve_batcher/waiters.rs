@@ -89,7 +89,7 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Ends the wait. False if a batch has taken the caller: then its answer comes.
+    /// Ends the wait. Returns false if a batch has taken the caller: then its answer comes.
     pub(crate) fn end(self) -> bool {
         self.leave()
     }

@@ -4,8 +4,9 @@ use anyhow::Context;
 use serde_json::Value;
 use tidegate_activities::{call_store::Calls, storage::Error};
 
-/// The complete outcome of a call, or why it cannot be read here. It is read only when it is written
-/// next, so that at most one large outcome is in memory.
+/// Loads the complete outcome of a call; the inner error is the reason why it cannot be read on
+/// this machine. It is loaded only just before it is written, so that at most one large outcome is
+/// in memory.
 ///
 /// # Errors
 /// The store does not answer: repeating the command reads it later.

@@ -32,7 +32,7 @@ fn strip_bom(line: String) -> String {
     line.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(line)
 }
 
-/// Writes one line for each line.
+/// Writes one line of output for each line of input.
 #[derive(Debug)]
 pub(super) struct Lines {
     /// Whether each line is the whole outcome as JSON.

@@ -122,7 +122,7 @@ impl<W: Write> Table<W> {
         Ok(table)
     }
 
-    /// False if the reader has closed the pipe.
+    /// Writes a row. Returns false if the reader has closed the pipe.
     fn row<'a>(&mut self, cells: impl Iterator<Item = &'a str>) -> anyhow::Result<bool> {
         let written = self.writer.write_record(cells).map_err(io::Error::from);
         unless_closed(written.and_then(|()| self.writer.flush()))

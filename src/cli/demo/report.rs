@@ -76,7 +76,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A shorter run says little about its use of the quota.
+/// Minimum length of a run for a figure on its use of the quota.
 const MIN_SECONDS: f64 = 20.0;
 
 /// Admitted tokens, compared with the limit in that time.
@@ -91,8 +91,8 @@ pub(super) struct QuotaUse {
 }
 
 impl QuotaUse {
-    /// From a model's account; `None` if the run is too short: the full bucket at the start would count
-    /// too much.
+    /// Computes the use from a model's account; `None` if the run is too short, because the full
+    /// bucket at the start would count too much.
     fn from_account(account: &ModelAccount, limit: u64) -> Option<Self> {
         let seconds = account.last_admission? - account.first_admission?;
         (seconds >= MIN_SECONDS).then_some(Self { tokens: account.admitted.tokens, limit, seconds })

@@ -1,4 +1,4 @@
-//! Counts a batch's documents by what they wait for.
+//! Counts a batch's documents by the resource that they wait for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,12 +16,12 @@ const DOCUMENTS: &str = "tidegate.process_";
 /// The suffixes of activities for a provider's batches.
 const BATCHES: [&str; 2] = ["_batch", "_batches"];
 
-/// Documents by what they wait for.
+/// Documents by the resource that they wait for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::cli) struct Waits {
     /// With a worker: calling, or waiting in place for a near turn.
     pub(in crate::cli) working: u64,
-    /// With a lost worker: they begin again when the server gives it up.
+    /// With a lost worker: they begin again when the server gives that worker up.
     pub(in crate::cli) gone: u64,
     /// When the server gives up the last lost worker.
     pub(in crate::cli) given_up: Option<SystemTime>,
@@ -39,14 +39,14 @@ pub(in crate::cli) struct Waits {
     pub(in crate::cli) unwritten: u64,
     /// Waiting for a worker's slot.
     pub(in crate::cli) slot: u64,
-    /// What most documents in turn wait for. "Others come first" does not say what the first of them
-    /// waits for, so it counts only if nothing else is known.
+    /// The resource that most documents in turn wait for. "Others come first" does not name the
+    /// resource that the others wait for, so it counts only if nothing else is known.
     pub(in crate::cli) binding: Option<WaitsFor>,
     /// The message of a document that waits for its budget.
     pub(in crate::cli) money: Option<String>,
     /// When the first and the last waiting document are retried.
     pub(in crate::cli) next: Option<(SystemTime, SystemTime)>,
-    /// What their attempts have used so far; the batch adds it when they end.
+    /// Use of their attempts so far; the batch adds it when they end.
     pub(in crate::cli) spent: Spend,
     /// A failing step of the batch itself, which is retried.
     pub(in crate::cli) step: Option<FailingStep>,
@@ -55,7 +55,7 @@ pub(in crate::cli) struct Waits {
 /// A step without a document: of the plan, of a shard's seal, or of the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct FailingStep {
-    /// What the step does.
+    /// The purpose of the step.
     pub(in crate::cli) what: &'static str,
     /// The type and the message of the last failure.
     pub(in crate::cli) why: String,
@@ -155,8 +155,9 @@ impl Waits {
     }
 }
 
-/// A live worker is in the registry, and sends a heartbeat in less than half of the server's time-out. A
-/// worker is lost if both are missing: one alone may mean a lost Redis or a late heartbeat.
+/// Whether a worker is lost: it is missing in the registry, and its heartbeat is older than half of
+/// the server's time-out. A live worker is in the registry and sends heartbeats in less than that.
+/// One sign alone may mean a lost Redis or a late heartbeat.
 fn is_gone(held: &HeldBy, live: Option<&BTreeSet<&str>>) -> bool {
     let silent = SystemTime::now().duration_since(held.heard).unwrap_or_default();
     live.is_some_and(|live| !live.contains(held.worker.as_str())) && silent > held.patience / 2

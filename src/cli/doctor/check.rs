@@ -14,7 +14,7 @@ pub(super) enum State {
     Fail,
 }
 
-/// What was found, and the remedy.
+/// The finding, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Check {
     pub(super) name: String,

@@ -108,8 +108,8 @@ async fn asked(
     }
 }
 
-/// A compatible server need not have a list. But a wrong address has none either, and a missing key is
-/// not noticed without one.
+/// The check of a server without a list of models. A compatible server need not have one. But a
+/// wrong address has none either, and a missing key is not noticed without one.
 fn no_list(
     name: &str,
     label: &str,

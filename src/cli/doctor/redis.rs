@@ -19,7 +19,7 @@ use crate::{
 
 use super::check::Check;
 
-/// From this version on, scripts may write after asking for the time.
+/// Oldest version in which scripts may write after asking for the time.
 const OLDEST: (u32, u32) = (6, 2);
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -183,7 +183,7 @@ fn check_persistence(name: &str, info: &InfoDict, saves: Option<&str>) -> Option
     }
 }
 
-/// The difference is known up to half of the answer's time.
+/// Compares the clocks. The difference is known up to half of the answer's time.
 fn clock(name: &str, before: SystemTime, after: SystemTime, theirs: Duration) -> Check {
     let took = after.duration_since(before).unwrap_or_default();
     let ours = (before + took / 2).duration_since(UNIX_EPOCH).unwrap_or_default();

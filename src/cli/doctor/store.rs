@@ -1,5 +1,5 @@
-//! `tidegate doctor s3://bucket/prefix`: which credential opens a store, what it permits there, and what
-//! is missing.
+//! `tidegate doctor s3://bucket/prefix`: the credential that opens a store, the operations that it
+//! permits, and missing rights.
 
 use serde_json::{Value, json};
 use tidegate_activities::{
@@ -24,7 +24,7 @@ pub(super) struct Found {
     pub(super) json: Value,
 }
 
-/// Tries all operations at the location; `config` tells whether workers may use it.
+/// Tries all operations at the location; `config` shows whether workers may use it.
 pub(super) async fn probe(place: &str, config: Option<&Config>) -> Found {
     let Ok(url) = Url::parse(place) else {
         let remedy = "write file:///folder/, s3://bucket/prefix/, gs://…, az://… or https://…";

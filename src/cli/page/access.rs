@@ -1,4 +1,4 @@
-//! Who may read the page, and who may act from it.
+//! Rights to read the page, and to act from it.
 
 use std::net::SocketAddr;
 
@@ -19,8 +19,8 @@ impl Access {
         self.bound.ip().is_loopback() || self.knows(headers)
     }
 
-    /// Whether an authorized person intends the action. A password that a browser adds by itself is no
-    /// proof; a bearer token that a script has set is.
+    /// Whether an authorized person intends the action. A password that a browser adds by itself is
+    /// no proof; a bearer token that a script has set is.
     pub(super) fn may_act(&self, headers: &HeaderMap) -> bool {
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         given.is_some_and(|value| value.starts_with("Bearer ")) && self.knows(headers)

@@ -25,7 +25,8 @@ pub(super) struct Action {
     /// The reason: it is logged, and shown with a model's pause.
     #[serde(default)]
     why: String,
-    /// How long a pause or a limit lasts; without it, until it is cleared.
+    /// The duration of a pause or a limit; without it, the pause or limit stays until it is
+    /// cleared.
     #[serde(default)]
     seconds: Option<u64>,
     /// The key of the limit to set: `rpm`, `tpm` and so on.

@@ -17,7 +17,7 @@ use crate::cli::{
 /// The note in place of buttons.
 const NO_ACTIONS: &str = "To pause, resume and set limits from here, name the variable of a token in dashboard.token-env.";
 
-/// The whole page. `may_act`: a token is configured, so there are buttons.
+/// Renders the whole page. `may_act` is whether a token is configured, so that there are buttons.
 pub(super) fn page(seen: &Snapshot, may_act: bool) -> Markup {
     html! {
         (DOCTYPE)

@@ -24,7 +24,7 @@ use crate::{cli::snapshot::SnapshotCache, config::Config, listener};
 /// The interval of updates of an open page.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Only this page's own files are loaded, and no site may frame it.
+/// Policy that loads only this page's own files, and lets no site frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
@@ -41,8 +41,8 @@ impl Page {
         format!("http://{}/", self.bound)
     }
 
-    /// The page's URL with its token, for the single user of an embedded stack. Browsers do not send the
-    /// part after `#`; the page's script reads the token from it.
+    /// The page's URL with its token, for the single user of an embedded stack. Browsers do not
+    /// send the part after `#`; the page's script reads the token from it.
     pub(in crate::cli) fn url_with_token(&self) -> String {
         let token = self.token.as_ref().map_or_else(String::new, |token| format!("#token={token}"));
         format!("{}{token}", self.url())
@@ -71,8 +71,8 @@ pub(in crate::cli) async fn start(config: &Config) -> anyhow::Result<Option<Page
     Ok(Some(page))
 }
 
-/// Serves the page of an embedded stack, with a token of its own if none is configured. Without a page,
-/// the work goes on.
+/// Serves the page of an embedded stack, with a token of its own if none is configured. If it
+/// cannot be served, the stack runs without it.
 pub(in crate::cli) async fn start_for_one(config: &Config) -> Option<Page> {
     let listen = config.dashboard.address().unwrap_or("127.0.0.1:0");
     let token = || format!("{:016x}{:016x}", rand::random::<u64>(), rand::random::<u64>());

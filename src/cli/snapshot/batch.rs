@@ -19,11 +19,11 @@ use crate::{
     temporal::{Batch, Ending, NoProgress, Temporal},
 };
 
-/// What is known of a batch's progress.
+/// The known progress of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::cli) enum Known {
     Progress(Box<Progress>),
-    /// Why the progress is unknown, or how the batch ended without a result.
+    /// The reason why the progress is unknown, or the end without a result.
     Nothing(String),
 }
 
@@ -32,7 +32,7 @@ pub(in crate::cli) enum Known {
 pub(in crate::cli) struct BatchView {
     pub(in crate::cli) batch: Batch,
     pub(in crate::cli) known: Known,
-    /// What holds a running batch back.
+    /// The cause that holds a running batch back.
     pub(in crate::cli) cause: Option<Cause>,
     /// Failures by type, most frequent first.
     pub(in crate::cli) failed: Vec<Failed>,
@@ -69,7 +69,7 @@ pub(in crate::cli) async fn inspect(
     inspect_and_diagnose(config, limiter, temporal, batch).await.0
 }
 
-/// Inspects a batch, and estimates its end beside the other batches.
+/// Inspects a batch, and estimates its end with the other batches at the same time.
 pub(in crate::cli) async fn inspect_alone(
     config: &Config,
     limiter: &Quota,
@@ -165,7 +165,7 @@ impl BatchView {
         if minutes > 0.0 { format::ratio(worked, 1) / minutes } else { 0.0 }
     }
 
-    /// What holds it back, or why nothing is known of it.
+    /// The cause that holds it back, or the reason why nothing is known of it.
     pub(in crate::cli) fn why(&self) -> Option<&str> {
         match (&self.cause, &self.known) {
             (Some(cause), _) => Some(&cause.sentence),
@@ -174,7 +174,7 @@ impl BatchView {
         }
     }
 
-    /// The contract's fields, and the findings beside them.
+    /// The contract's fields, and the findings.
     pub(in crate::cli) fn value(&self) -> anyhow::Result<Value> {
         let mut value = match &self.known {
             Known::Progress(progress) => summary::with_id(&self.batch.id, progress)?,

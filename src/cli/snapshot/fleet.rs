@@ -1,5 +1,5 @@
-//! The whole snapshot, and its cache: it is refreshed at most every two seconds, however many readers
-//! there are.
+//! The whole snapshot, and its cache, which is refreshed at most every two seconds for any number
+//! of readers.
 
 use std::{
     collections::HashMap,
@@ -50,7 +50,7 @@ pub(in crate::cli) struct Snapshot {
     pub(in crate::cli) batches: Vec<BatchView>,
     pub(in crate::cli) workers: Vec<WorkerView>,
     pub(in crate::cli) budgets: Vec<BudgetView>,
-    /// What could not be read, and why.
+    /// The services that could not be read, and the reasons.
     pub(in crate::cli) away: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ impl SnapshotCache {
         })
     }
 
-    /// The current snapshot. What cannot be read is named, and the rest is present.
+    /// The current snapshot. It names the parts that could not be read, and contains the others.
     pub(in crate::cli) async fn get(&self) -> Arc<Snapshot> {
         // Concurrent readers wait here and get this snapshot.
         let mut last = self.last.lock().await;
@@ -126,7 +126,8 @@ impl SnapshotCache {
         });
         let held = quota.operator_holds().await.unwrap_or_default();
         let mut models = Vec::new();
-        // If Redis is away, that is reported already, and each further call would wait for its time-out.
+        // If Redis is away, that is reported already, and each further call would wait for its
+        // time-out.
         let is_there = away.is_empty();
         for model in quota.models().filter(|_| is_there) {
             match quota.inspect(&model.id).await {

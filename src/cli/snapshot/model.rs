@@ -37,9 +37,9 @@ pub(in crate::cli) struct ModelView {
     /// An operator has paused it until `resume`.
     pub(in crate::cli) paused_until_resume: bool,
     pub(in crate::cli) exhausted: bool,
-    /// What holds calls back, in a sentence; `None` if nothing does.
+    /// The cause that holds calls back, in a sentence; `None` if there is none.
     pub(in crate::cli) binds: Option<String>,
-    /// What the limit on output costs, if it counts, and what a smaller one would give.
+    /// The cost of the limit on output, if it counts, and the gain from a smaller one.
     pub(in crate::cli) unused_output: Option<String>,
     /// Recent faults of its calls.
     pub(in crate::cli) fault: Option<Value>,
@@ -87,7 +87,7 @@ pub(in crate::cli) struct LimitView {
     pub(in crate::cli) limit: Option<u64>,
     /// The limit in force, margin included.
     pub(in crate::cli) effective_limit: u64,
-    /// Why the limit in force differs from the configured one.
+    /// Reasons why the limit in force differs from the configured one.
     pub(in crate::cli) why: Vec<String>,
     pub(in crate::cli) set: Option<u64>,
     pub(in crate::cli) stated: Option<u64>,
@@ -139,7 +139,7 @@ pub(in crate::cli) struct LaneView {
     pub(in crate::cli) waiting: u64,
 }
 
-/// Further sources beside the quota.
+/// Sources in addition to the quota.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Sources<'a> {
     pub(in crate::cli) cards: &'a [(String, WorkerStatus)],
@@ -201,7 +201,7 @@ impl ModelView {
         self.exhausted || self.paused_seconds > 0.0
     }
 
-    /// `open`, or why and for how long it is closed.
+    /// `open`, or the reason why it is closed, and for how long.
     pub(in crate::cli) fn gate(&self) -> String {
         if !self.is_closed() {
             return "open".to_owned();
@@ -259,7 +259,7 @@ fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitView> {
     all.filter(|it| it.limit.is_some() || it.effective_limit > 0).collect()
 }
 
-/// Why the limit in force differs from the configured one.
+/// Reasons why the limit in force differs from the configured one.
 fn reasons(
     model: &ModelQuota,
     snapshot: &Snapshot,
@@ -300,7 +300,7 @@ fn reasons(
     reasons
 }
 
-/// What holds documents back, in one sentence; `None` if nothing does.
+/// The cause that holds documents back, in one sentence; `None` if there is none.
 pub(in crate::cli) fn binds(
     model: &ModelQuota,
     snapshot: &Snapshot,
@@ -337,7 +337,7 @@ pub(in crate::cli) fn binds(
     })
 }
 
-/// What the limit on output costs, if it counts, and what a smaller one would give.
+/// The cost of the limit on output, if it counts, and the gain from a smaller one.
 pub(in crate::cli) fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
     output_cap_cost::output_cap_cost(model, snapshot).map(|unused| unused.sentence())
 }

@@ -59,7 +59,7 @@ pub(super) fn summarize(
     }
 }
 
-/// What prevents all work, if there is work.
+/// The fault that prevents all work, if there is work.
 fn grave(models: &[ModelView], running: &[&BatchView], workers: usize) -> Option<String> {
     if workers == 0 && !running.is_empty() {
         let batches = batches_of(running.len());

@@ -41,7 +41,7 @@ pub(super) struct BatchRequest {
     pub(super) window: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) metadata: Option<Map<String, Value>>,
-    /// For how many seconds after the batch's end its output is kept, if the client sets that.
+    /// Seconds after the batch's end for which its output is kept, if the client sets that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) output_seconds: Option<u64>,
     /// Seconds since 1970.
@@ -49,12 +49,12 @@ pub(super) struct BatchRequest {
     pub(super) expires_at: u64,
     /// The number of requests.
     pub(super) total: u64,
-    /// Why the batch cannot begin.
+    /// The reason why the batch cannot begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fault: Option<Fault>,
 }
 
-/// Why a batch cannot begin, or did not end normally.
+/// The reason why a batch cannot begin, or did not end normally.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fault {
     pub(super) code: String,
@@ -206,8 +206,8 @@ pub(super) fn choose_lane(
     Lane::new(chosen).map_err(|error| Problem::invalid("lane", &error.to_string()))
 }
 
-/// Whether a batch may go through its vendor's batch API, at that API's price. The metadata decides,
-/// otherwise a header.
+/// Reads whether a batch may go through its vendor's batch API, at that API's price. The metadata
+/// decides, otherwise a header.
 ///
 /// # Errors
 /// The value is neither of the two modes.

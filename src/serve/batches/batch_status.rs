@@ -90,7 +90,7 @@ struct Stopping {
     at: u64,
 }
 
-/// How the batch ended. The door stores this, because Temporal forgets.
+/// The end of the batch. The door stores it, because Temporal deletes ended workflows.
 #[derive(Debug, Serialize, Deserialize)]
 struct Ended {
     state: State,
@@ -140,7 +140,7 @@ pub(super) async fn find(door: &Door, place: &KeyFolder, id: &str) -> Result<Bat
 /// A page of a key's batches, and whether more follow.
 ///
 /// # Errors
-/// As [`find`].
+/// The errors of [`find`].
 pub(super) async fn list(
     door: &Door,
     place: &KeyFolder,
@@ -216,14 +216,14 @@ impl Batch {
         }
     }
 
-    /// Stores how the batch has ended.
+    /// Stores the end of the batch.
     async fn record_end(
         self,
         door: &Door,
         place: &KeyFolder,
         ended: Ended,
     ) -> Result<Self, Problem> {
-        // The output goes with its batch in any case.
+        // The output is removed with its batch in any case.
         let batch_goes_at = self.asked.created_at + door.keep_files.as_secs();
         let wanted = self.asked.output_seconds.map(|seconds| ended.ended_at + seconds);
         let output_expires_at = wanted.map(|wanted| wanted.min(batch_goes_at));

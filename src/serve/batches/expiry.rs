@@ -13,7 +13,7 @@ const ALLOWED_SECONDS: RangeInclusive<u64> = 3_600..=30 * 24 * 60 * 60;
 /// A field's name and its value.
 pub(super) type NamedField<'a, T> = (&'a str, Option<T>);
 
-/// Reads for how many seconds after its creation a file is kept; at most `longest`.
+/// Reads the number of seconds after its creation for which a file is kept; at most `longest`.
 ///
 /// # Errors
 /// Names the invalid field.

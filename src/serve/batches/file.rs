@@ -55,7 +55,7 @@ impl File {
         Self { id, bytes, created_at, filename, purpose, expires_at: None, seen }
     }
 
-    /// In OpenAI's form.
+    /// Writes it in OpenAI's form.
     pub(super) fn to_json(&self) -> Value {
         let Self { id, bytes, created_at, filename, purpose, expires_at, .. } = self;
         json!({

@@ -24,7 +24,7 @@ impl KeyFolder {
         self.0.child("files")
     }
 
-    /// Requests for batches and their ends; beside them the batches' folders.
+    /// Requests for batches and their ends; the batches' folders are next to them.
     pub(super) fn batches(&self) -> Location {
         self.0.child("batches")
     }
@@ -44,12 +44,12 @@ impl KeyFolder {
         self.batches().child(&format!("{id}.json"))
     }
 
-    /// When the batch was asked to stop.
+    /// The time at which the batch was asked to stop.
     pub(super) fn stopping(&self, id: &str) -> Location {
         self.batches().child(&format!("{id}.stopping.json"))
     }
 
-    /// How the batch ended.
+    /// The end of the batch.
     pub(super) fn ended(&self, id: &str) -> Location {
         self.batches().child(&format!("{id}.ended.json"))
     }
@@ -122,8 +122,8 @@ pub(super) async fn write(location: &Location, value: &impl Serialize) -> Result
     location.write(json).await.map_err(|error| store_unavailable(&error))
 }
 
-/// The store does not answer or denies access. Its message names locations and stays out of the client's
-/// answer.
+/// The problem when the store does not answer or denies access. Its message names locations and
+/// stays out of the client's answer.
 pub(super) fn store_unavailable(error: &Error) -> Problem {
     tracing::warn!(%error, "the store of files failed");
     Problem::new(

@@ -1,5 +1,5 @@
-//! Summarizes a file of requests as it arrives: how many lines it has, and which models they name. At
-//! most one line is in memory.
+//! Summarizes a file of requests as it arrives: the number of its lines, and the models that they
+//! name. At most one line is in memory.
 
 use std::collections::BTreeMap;
 

@@ -8,9 +8,9 @@ use crate::serve::problem::Problem;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ListQuery {
     pub(super) limit: usize,
-    /// List what follows this id.
+    /// List the items after this id.
     pub(super) after: Option<String>,
-    /// List what directly precedes this id.
+    /// List the items directly before this id.
     pub(super) before: Option<String>,
     pub(super) oldest_first: bool,
 }
@@ -51,8 +51,9 @@ impl ListQuery {
         Ok(wanted)
     }
 
-    /// Selects the page from these ids, newest first. Also returns whether more follow in the client's
-    /// direction of reading. A cursor keeps its position in the order after its item is gone.
+    /// Selects the page from these ids, newest first. Also returns whether more follow in the
+    /// client's direction of reading. A cursor keeps its position in the order after its item is
+    /// gone.
     pub(super) fn select(&self, mut ids: Vec<String>) -> (Vec<String>, bool) {
         if self.oldest_first {
             ids.reverse();

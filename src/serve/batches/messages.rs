@@ -106,7 +106,7 @@ pub(super) async fn delete(door: &Door, place: &KeyFolder, id: &str) -> Result<R
     Ok(Json(json!({"id": id, "type": "message_batch_deleted"})).into_response())
 }
 
-/// In Anthropic's form: counts of results appear when the batch has ended.
+/// Writes it in Anthropic's form: counts of results appear when the batch has ended.
 pub(super) fn to_json(batch: &Batch, base: &str) -> Value {
     let Batch { asked, state, counts, stopping_at, ended_at, .. } = batch;
     let has_ended = state.has_ended();
@@ -142,7 +142,7 @@ pub(super) fn to_json(batch: &Batch, base: &str) -> Value {
     })
 }
 
-/// As RFC 3339.
+/// Writes a time as RFC 3339.
 fn time(seconds: u64) -> Option<String> {
     let at = DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0)?;
     Some(at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))

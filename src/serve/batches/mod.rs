@@ -7,10 +7,10 @@
 //! * `route`: the paths
 //! * `key_folder`: where a key's files and batches are stored; `id`: their ids; `list_query`: lists by cursors
 //! * `file`: descriptions of files; `upload`: receives them; `line_summary`: counts their lines;
-//!   `expiry`: how long they are kept
+//!   `expiry`: the time for which they are kept
 //! * `batch`: the request for a batch, and its start; `batch_status`: its status and its end
 //! * `openai`, `messages`: batches in the form of each dialect; `requests`: requests that come in one body
-//! * `sweep`: removes what has been kept for long enough
+//! * `sweep`: removes files and batches whose time has passed
 
 mod batch;
 mod batch_status;

@@ -124,7 +124,7 @@ fn read_metadata(given: Option<&Value>) -> Result<Option<Map<String, Value>>, Pr
     Ok(Some(pairs.clone()))
 }
 
-/// For how many seconds the batch's output is kept.
+/// Reads the number of seconds for which the batch's output is kept.
 fn read_output_seconds(given: Option<&Value>, longest: Duration) -> Result<Option<u64>, Problem> {
     let policy = match given {
         None | Some(Value::Null) => return Ok(None),
@@ -160,7 +160,7 @@ pub(super) async fn list(
     .into_response())
 }
 
-/// In OpenAI's form.
+/// Writes it in OpenAI's form.
 pub(super) fn to_json(batch: &Batch) -> Value {
     let Batch { asked, state, counts, began_at, stopping_at, ended_at, fault, .. } = batch;
     let ended = |as_what| ended_at.filter(|_| *state == as_what);

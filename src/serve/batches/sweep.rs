@@ -65,7 +65,8 @@ async fn sweep_old(place: &KeyFolder, keep: Duration) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes what the client wants kept for a shorter time. A file that a running batch reads stays.
+/// Removes files whose shorter time, set by the client, has passed. A file that a running batch
+/// reads stays.
 async fn sweep_expired(door: &Door, place: &KeyFolder) -> Result<(), Problem> {
     for id in KeyFolder::ids(&place.files(), Kind::File).await? {
         let file = key_folder::read::<File>(&place.file(&id)).await?;

@@ -26,7 +26,7 @@ pub struct Plan {
     /// Set if the documents go through their provider's batch API first.
     #[serde(rename = "economy", default, skip_serializing_if = "Option::is_none")]
     pub provider_batching: Option<ProviderBatching>,
-    /// Most documents in one call; 0 and 1 mean the same.
+    /// Maximum number of documents in one call; 0 and 1 mean the same.
     pub pack: u32,
     /// [`Progress::renamed`].
     pub renamed: u64,
@@ -35,8 +35,8 @@ pub struct Plan {
     pub settled: u64,
     /// Pages of the plan.
     pub pages: u32,
-    /// More documents follow: `tidegate.plan_more` plans the next page. Until then all shards are
-    /// full.
+    /// Whether more documents follow: `tidegate.plan_more` plans the next page. Until then all
+    /// shards are full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
     /// Documents in flight that the limits can use, by Little's law.
@@ -59,14 +59,14 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Labels {
-    /// The server knows all of [`NAMES`](crate::labels::NAMES).
+    /// In search attributes: the server knows all of [`NAMES`](crate::labels::NAMES).
     SearchAttributes,
-    /// In a memo: the server does not know the attributes, or does not say.
+    /// In a memo: the server does not know the attributes, or did not answer.
     Memo,
 }
 
 impl Plan {
-    /// How many shards there are.
+    /// The number of shards.
     pub fn shards(&self) -> u32 {
         u32::try_from(self.asked().div_ceil(u64::from(self.shard_size.max(1)))).unwrap_or(u32::MAX)
     }
@@ -109,7 +109,7 @@ pub struct ShardInput {
     pub totals: Totals,
     /// Documents that failed.
     pub failures: Vec<FailedDocument>,
-    /// No documents are handed out until `resume`.
+    /// Whether no documents are handed out until `resume`.
     pub paused: bool,
     /// Set until the documents have gone through their provider's batch API.
     #[serde(rename = "economy", skip_serializing_if = "Option::is_none")]
@@ -126,7 +126,7 @@ pub struct ShardInput {
     /// Documents that were asked in a provider's batch or a pack and are asked again, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<u32>,
-    /// Most documents in one call; 0 and 1 mean the same.
+    /// Maximum number of documents in one call; 0 and 1 mean the same.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub pack: u32,
     /// Shortest time between two progress reports, in seconds.
@@ -135,7 +135,7 @@ pub struct ShardInput {
     /// [`Plan::heartbeat_seconds`].
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub heartbeat_seconds: u32,
-    /// Other shards wait for its places: it reports free ones.
+    /// Whether other shards wait for its places: then it reports free ones.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub returns_places: bool,
 }
@@ -158,7 +158,7 @@ pub struct GroupInput {
     pub documents: u64,
     /// Documents in flight at once, to begin with.
     pub window: u32,
-    /// No documents are handed out until `resume`.
+    /// Whether no documents are handed out until `resume`.
     pub paused: bool,
     /// The input that all its shards share.
     pub shard: ShardInput,
@@ -184,12 +184,12 @@ pub struct ShardReport {
     pub is_group: bool,
 }
 
-/// The answer of the `live` query: what the batch knows, and which children to ask for newer
-/// numbers. Workflows cannot ask each other; a program that shows a batch can.
+/// The answer of the `live` query: the batch's progress, and the children that have newer numbers.
+/// Workflows cannot query each other; a program that shows a batch can query the children.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Live {
-    /// As the query `progress` answers.
+    /// The answer of the query `progress`.
     pub progress: Progress,
     /// The totals without those that running children have reported.
     pub ended: Totals,
@@ -209,8 +209,8 @@ pub struct LiveChild {
     pub totals: Totals,
 }
 
-/// The workflow of a group. It is defined apart from its implementation, which starts shards by the
-/// code that a batch starts groups by.
+/// The workflow of a group. It is defined apart from its implementation, because the implementation
+/// and the batch start children by the same code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupWorkflow;
 
@@ -224,7 +224,7 @@ impl WorkflowDefinition for GroupWorkflow {
 }
 
 /// The signal that carries a [`ShardReport`] to the batch. It is defined apart from the batch's
-/// workflow, so that a shard can send it without knowing that workflow.
+/// workflow, so that a shard can send it without depending on that workflow.
 #[derive(Debug, Clone, Copy)]
 pub struct ShardProgress;
 
@@ -259,7 +259,7 @@ pub struct Finish {
     pub progress: Progress,
 }
 
-/// Counts of the planned documents by what lies in the output: a result, a failure, or neither.
+/// Counts of the planned documents by their objects in the output: a result, a failure, or neither.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Finished {
@@ -271,14 +271,14 @@ pub struct Finished {
     pub skipped: u64,
     /// Documents with neither, in a batch that was cancelled or has failed.
     pub cancelled: u64,
-    /// Documents with neither, in a batch that has worked on all of them: a fault.
+    /// Documents with neither, in a batch that has processed all of them: a fault.
     pub missing: u64,
     /// The ids of the first missing documents.
     pub first_missing: Vec<String>,
 }
 
 impl Finished {
-    /// The totals, corrected by what lies in the output.
+    /// Corrects the totals by these counts.
     pub fn correct(&self, totals: Totals) -> Totals {
         let Self { succeeded, failed, skipped, cancelled, .. } = *self;
         Totals { succeeded, failed, skipped, cancelled, in_flight: 0, ..totals }

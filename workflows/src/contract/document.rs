@@ -18,14 +18,14 @@ pub struct DocumentTask {
     pub shard: u32,
     /// The document's line in the shard's manifest, counted from 0.
     pub index: u32,
-    /// Its answer from a provider's batch was cut: it is asked with more room from the first call
-    /// on.
+    /// Whether its answer from a provider's batch was cut: it is asked with more room from the
+    /// first call on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raised: bool,
-    /// It was asked in a provider's batch or a pack: its next call counts as a retry.
+    /// Whether it was asked in a provider's batch or a pack: its next call counts as a retry.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
-    /// Its answers failed the checks, and the route's next model is asked: what it has used before.
+    /// Its earlier use, if its answers failed the checks and the route's next model is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalated: Option<Spend>,
 }
@@ -77,7 +77,7 @@ impl AddAssign for Reused {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Taken {
-    /// All of it.
+    /// The whole spend.
     #[serde(flatten)]
     pub spend: Spend,
     /// Incomplete answers.
@@ -113,16 +113,16 @@ fn without_zeros<T: Serialize, S: Serializer>(
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DocumentOutcome {
-    /// A result of an earlier run existed, and no call was made.
+    /// Whether a result of an earlier run existed, so that no call was made.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
-    /// No call was made yet: the document is to be read in parts.
+    /// The parts in which the document is to be read; no call was made yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
-    /// Its answers failed the checks: the route's next model is to be asked.
+    /// Whether its answers failed the checks, so that the route's next model is to be asked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub escalates: bool,
-    /// What it used.
+    /// Its use.
     #[serde(flatten, serialize_with = "without_zeros")]
     pub spend: Spend,
     /// Its incomplete answers.
@@ -131,7 +131,7 @@ pub struct DocumentOutcome {
     /// Its answer from the store of answers.
     #[serde(flatten, serialize_with = "without_zeros")]
     pub reused: Reused,
-    /// It had an answer to this question, but its content has changed.
+    /// Whether it had an answer to this question, but its content has changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub updated: bool,
     /// Whole seconds in the task queue until a worker took it, by the server's clock.
@@ -146,7 +146,7 @@ pub struct FailedDocument {
     pub index: u32,
     /// One of [`FailureType`](super::FailureType), or Temporal's own: `Timeout`, `Panic`.
     pub error_type: String,
-    /// What went wrong; at most 500 characters.
+    /// The failure's message; at most 500 characters.
     pub message: String,
     /// Provider calls made for it.
     pub provider_calls: u64,
@@ -166,10 +166,10 @@ pub struct FailedDocument {
 pub struct AskedAnswer {
     /// The model that gave it.
     pub model: ModelId,
-    /// Which model of the route it is, counted from 0.
+    /// Index of the model in the route, counted from 0.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub level: u32,
-    /// The checks that the answer before did not pass, by name.
+    /// Names of the checks that the answer before failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
 }
@@ -202,14 +202,14 @@ pub struct PackOutcome {
     /// Documents of `left` that were in a call, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<u32>,
-    /// What the call used.
+    /// Use of the call.
     pub spent: Spend,
     /// Answers from the store of answers.
     #[serde(flatten)]
     pub reused: Reused,
     /// Documents of `succeeded` that were asked again because their content has changed.
     pub updated: u32,
-    /// As [`DocumentOutcome::queued_seconds`].
+    /// [`DocumentOutcome::queued_seconds`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub queued_seconds: u32,
 }

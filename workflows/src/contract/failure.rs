@@ -5,7 +5,7 @@ use tidegate_types::{CallCounts, WaitsFor};
 
 use super::{Taken, document::AskedAnswer};
 
-/// Details of a failure: what the document has used, and what it waits for.
+/// Details of a failure: the document's use, and the resource that it waits for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailureDetails {

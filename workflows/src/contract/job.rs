@@ -12,7 +12,7 @@ use super::{Fallback, lines::Lines};
 /// documents' activities.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Where the documents come from.
+    /// The source of the documents.
     pub source: Source,
     /// The prefix for the results.
     pub output: String,
@@ -22,10 +22,10 @@ pub struct Job {
     /// Dimensions of each vector; the model's default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimensions: Option<u32>,
-    /// What to do with each document. For a batch that embeds: a template of the text to embed;
-    /// empty for the document's own text.
+    /// The instructions for each document. For a batch that embeds: a template of the text to
+    /// embed; empty for the document's own text.
     pub instructions: String,
-    /// `{{ … }}` in the prompt is replaced by the document's fields.
+    /// Whether `{{ … }}` in the prompt is replaced by the document's fields.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub template: bool,
     /// The system prompt. If set, even if empty, the instructions stand before the document in the
@@ -38,7 +38,7 @@ pub struct Job {
     /// The URI of documents with their expected answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub examples: Option<String>,
-    /// Those examples, as they were when the batch was planned.
+    /// Copy of those examples, made when the batch was planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<Example>,
     /// The model or the route.
@@ -50,10 +50,10 @@ pub struct Job {
     pub tenant: Tenant,
     /// Most output tokens per document; 0 for a batch that embeds.
     pub max_output_tokens: u32,
-    /// The author states no bound: the plan chooses it.
+    /// Whether the author states no bound, so that the plan chooses it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default_output: bool,
-    /// What happens to an answer that is cut or empty.
+    /// Handling of an answer that is cut or empty.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub on_cut: OnCut,
     /// JSON Schema that each answer must satisfy.
@@ -62,23 +62,25 @@ pub struct Job {
     /// Checks that each answer must pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// Each next model of the route is asked about documents whose answers failed the checks.
+    /// Whether each next model of the route is asked about documents whose answers failed the
+    /// checks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub escalate: bool,
-    /// Each field of the answer comes with the quote of the document that supports it.
+    /// Whether each field of the answer comes with a supporting quote of the document.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evidence: bool,
     /// Fields of the vendor's request, as the author states them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
-    /// How much the model thinks, as the author states it.
+    /// The thinking effort of the model, as the author states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// Models that are not asked by their own defaults: the author's values first, then those of
-    /// the workers' configuration when the batch was planned.
+    /// Parameters of models that do not use their own defaults: the author's values first, then
+    /// those of the workers' configuration when the batch was planned.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asked_with: BTreeMap<ModelId, AskedWith>,
-    /// Why each further model of the route may answer, as it was when the batch was planned.
+    /// The reason why each further model of the route may answer, as it was when the batch was
+    /// planned.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fallbacks: BTreeMap<ModelId, Fallback>,
     /// Provider calls beyond the first of each document, for the whole batch; `None` means three
@@ -88,35 +90,35 @@ pub struct Job {
     /// Budget of the batch in US dollars; `None` means no budget of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
-    /// How documents too long for one call are read. Without it they are sent whole, and may be
-    /// refused.
+    /// The way in which documents too long for one call are read. Without it they are sent whole,
+    /// and may be refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<Long>,
-    /// Each row of a CSV file and each line of a JSONL file is a document.
+    /// Set if each row of a CSV file and each line of a JSONL file is a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<Records>,
-    /// Its documents are requests in a vendor's own form.
+    /// Set if its documents are requests in a vendor's own form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<Lines>,
-    /// How PDFs go to the provider.
+    /// The form in which PDFs go to the provider.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub attach: Attach,
-    /// Which of the provider's APIs is used; `None`: the batch API if the deadline allows it.
+    /// The provider's API to use; `None`: the batch API if the deadline allows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// When the documents must be done; if that leaves enough time, they go through their
-    /// provider's batch API.
+    /// The time by which the documents must be done; if that leaves enough time, they go through
+    /// their provider's batch API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
-    /// Small documents share calls.
+    /// Set if small documents share calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pack: Option<Pack>,
-    /// The output may hold answers to another question: those that differ are asked again and
-    /// replaced.
+    /// Whether the output may contain answers to another question: those that differ are asked
+    /// again and replaced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
-    /// Documents that an older reader has read are read again, and asked again if their text
-    /// differs.
+    /// Whether documents that an older reader has read are read again, and asked again if their
+    /// text differs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reread: bool,
     /// The number of documents in a random sample.
@@ -128,13 +130,13 @@ pub struct Job {
     /// The name of the configured webhook that is called when the batch has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
-    /// Keeps one object for each result when its shard is sealed.
+    /// Whether to keep one object for each result when its shard is sealed.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub per_document: bool,
     /// The format of the sealed parts and of the combined results.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub results: ResultsAs,
-    /// Whether `results.jsonl` is written; `None`: by the number of documents.
+    /// Whether `results.jsonl` is written; `None`: decided by the number of documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results_jsonl: Option<bool>,
 }
@@ -161,19 +163,20 @@ impl Job {
         }
     }
 
-    /// The part of these that is thinking before the answer, if the author or the workers'
+    /// The part of these tokens that is thinking before the answer, if the author or the workers'
     /// configuration states it; otherwise 0.
     pub fn thinking_tokens(&self) -> u32 {
         self.asked_with.values().map(AskedWith::thinking_tokens).max().unwrap_or_default()
     }
 
-    /// How a text of this many tokens is divided; `None` if it is sent whole.
+    /// The division of a text of this many tokens into parts; `None` if it is sent whole.
     pub fn in_parts(&self, tokens: u64) -> Option<Long> {
         self.long.filter(|long| tokens > u64::from(long.chunk_tokens))
     }
 }
 
-/// A check of an answer: an expression or a model's judgement; with neither, the name says it.
+/// A check of an answer: an expression or a model's judgement. Without both, the name selects the
+/// check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
@@ -188,7 +191,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Whether it is the check `evidence`: each quote of an answer must stand in its document.
+    /// Whether it is the check `evidence`: each quote of an answer must be in its document.
     pub fn is_of_quotes(&self) -> bool {
         self.name == "evidence" && self.expression.is_none() && self.judge.is_none()
     }
@@ -200,7 +203,7 @@ impl Check {
 pub struct Judge {
     /// `provider:model`.
     pub model: ModelId,
-    /// What an answer needs to pass.
+    /// The condition that an answer must satisfy to pass.
     pub instructions: String,
 }
 
@@ -208,18 +211,18 @@ pub struct Judge {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
-    /// It is answered.
+    /// The model answers it.
     #[default]
     Answer,
     /// Its text becomes a vector.
     Embed,
 }
 
-/// How one model is asked.
+/// The parameters of one model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AskedWith {
-    /// How much it thinks.
+    /// Its thinking effort.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     /// Checked fields of the vendor's request.
@@ -240,7 +243,7 @@ impl AskedWith {
     }
 }
 
-/// What happens to an answer that is cut at `max_output_tokens`, or empty.
+/// Handling of an answer that is cut at `max_output_tokens`, or empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnCut {
@@ -282,7 +285,7 @@ impl ResultsAs {
     }
 }
 
-/// Which fields of a record have a meaning.
+/// The fields of a record that have a meaning.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Records {
@@ -328,7 +331,7 @@ pub struct Example {
     pub fields: Map<String, Value>,
 }
 
-/// What answers: exactly one of both in the input.
+/// The model or the route that answers: exactly one of both in the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -362,13 +365,13 @@ pub enum Source {
 /// How long documents are read in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Long {
-    /// What happens to the parts' answers.
+    /// Handling of the parts' answers.
     pub how: LongHow,
-    /// Most estimated tokens of a part. A document with no more is not long.
+    /// Maximum estimated tokens of a part. A document with no more is not long.
     pub chunk_tokens: u32,
 }
 
-/// What happens to the answers to a document's parts.
+/// Handling of the answers to a document's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LongHow {
@@ -378,21 +381,21 @@ pub enum LongHow {
     PerChunk,
 }
 
-/// How PDFs go to the provider.
+/// The form in which PDFs go to the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attach {
     /// As their text.
     #[default]
     Text,
-    /// As they are, for models that read the pages.
+    /// Unchanged, for models that read the pages.
     Native,
-    /// As text, and pages with incomplete text as pictures.
+    /// As text; pages with incomplete text as pictures.
     Auto,
 }
 
 impl Attach {
-    /// The word for it in the input.
+    /// Its word in the input.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -402,7 +405,7 @@ impl Attach {
     }
 }
 
-/// Which of the provider's APIs is used.
+/// The provider's API to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -412,22 +415,22 @@ pub enum Mode {
     Economy,
 }
 
-/// When a batch must be done.
+/// The time by which a batch must be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deadline {
     /// Seconds since 1970.
     At(u64),
-    /// Seconds from when it is planned.
+    /// Seconds after the batch is planned.
     Within(u64),
 }
 
-/// How many documents go into one call.
+/// The number of documents in one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pack {
-    /// As many as it takes for another limit than that of requests to bind; one if another binds
-    /// anyway.
+    /// As many as are needed until the request limit is no longer the tightest; one if another
+    /// limit is tighter anyway.
     Fitting,
     /// At most this many.
     Of(u32),

@@ -18,7 +18,7 @@ pub struct PartTask {
     pub parts: Parts,
     /// The step.
     pub step: Step,
-    /// What earlier steps used.
+    /// Use of earlier steps.
     pub spent: Spend,
 }
 
@@ -41,20 +41,20 @@ pub struct LongDocument {
     pub level: u32,
     /// The next step of that level, counted from 0.
     pub next: u32,
-    /// What all steps have used.
+    /// Use of all steps so far.
     pub taken: Taken,
 }
 
 /// The outcome of a document's workflow, which always succeeds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LongOutcome {
-    /// What its steps have used, including failed ones.
+    /// Use of its steps, including failed ones.
     #[serde(flatten)]
     pub taken: Taken,
-    /// Why there is no result.
+    /// The reason why there is no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedDocument>,
-    /// There is no result because the batch was cancelled.
+    /// Whether there is no result because the batch was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
 }

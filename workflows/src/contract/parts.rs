@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::job::LongHow;
 
-/// How many answers are combined into one.
+/// Number of answers that are combined into one.
 pub const FAN_IN: u32 = 10;
 
 /// Parts of one document that are asked at once.
@@ -17,7 +17,7 @@ pub struct Parts {
     pub count: u32,
     /// A hash of the text and of the way in which it was divided.
     pub text: u64,
-    /// What happens to their answers.
+    /// Handling of their answers.
     pub how: LongHow,
 }
 

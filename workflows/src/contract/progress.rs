@@ -27,7 +27,7 @@ pub struct Totals {
     pub in_flight: u64,
     /// Documents that were not asked because the batch was cancelled or failed.
     pub cancelled: u64,
-    /// What the ended documents used.
+    /// Use of the ended documents.
     #[serde(flatten)]
     pub spend: Spend,
     /// Their incomplete answers.
@@ -44,12 +44,12 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Documents that this run has worked on to their end, with or without a result.
+    /// Documents that this run has finished, with or without a result.
     pub fn worked(&self) -> u64 {
         self.succeeded + self.failed
     }
 
-    /// Documents that have ended, in whatever way.
+    /// Documents that have ended, with any outcome.
     pub fn ended(&self) -> u64 {
         self.worked() + self.skipped
     }
@@ -128,9 +128,9 @@ pub struct Progress {
     pub eta: Option<String>,
     /// The prefix for the results.
     pub output: String,
-    /// No document is open, and the report is written.
+    /// Whether no document is open and the report is written.
     pub done: bool,
-    /// The `pause` signal holds back new documents.
+    /// Whether the `pause` signal holds back new documents.
     pub paused: bool,
     /// Documents whose id got a number (`~2`), because an earlier document of the source has the
     /// same id.
@@ -142,7 +142,7 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
-/// When the remaining documents will be done at the present pace.
+/// Estimates when the remaining documents will be done at the present pace.
 pub(crate) fn eta(
     started: SystemTime,
     now: SystemTime,

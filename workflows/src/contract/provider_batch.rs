@@ -7,8 +7,8 @@ use tidegate_types::Spend;
 
 use super::document::{CutAnswers, FailedDocument};
 
-/// How long a cancelled provider batch may still run: OpenAI takes up to ten minutes, and Anthropic
-/// waits for requests under way.
+/// Maximum time that a cancelled provider batch continues: OpenAI takes up to ten minutes, and
+/// Anthropic waits for requests under way.
 pub const STOPPING: Duration = Duration::from_secs(15 * 60);
 
 /// A batch whose documents go through their provider's batch API first.
@@ -35,7 +35,7 @@ pub struct SubmitBatch {
     pub to: u32,
     /// How often the provider had no room for them.
     pub round: u32,
-    /// Submits nothing, but looks for what an earlier attempt may have submitted.
+    /// Whether to submit nothing, and only find a batch that an earlier attempt may have submitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_find: bool,
     /// Seconds since 1970: from then on nothing is submitted. The activity may have waited for a
@@ -47,17 +47,17 @@ pub struct SubmitBatch {
 /// The outcome of a submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubmittedBatch {
-    /// The provider's name for the batch; `None` if no document needs an answer, or can have one in
-    /// this way.
+    /// The provider's name for the batch; `None` if no document needs an answer, or if none can be
+    /// answered by the batch API.
     pub batch: Option<String>,
     /// Documents in it.
     pub requests: u32,
     /// The first document after it.
     pub next: u32,
-    /// The provider cannot take it now: submit the documents later.
+    /// Whether the provider cannot take it now, so that the documents are submitted later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub later: bool,
-    /// The provider may have taken it although no name came back.
+    /// Whether the provider may have taken it although no name was returned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsure: bool,
 }
@@ -111,7 +111,7 @@ pub enum BatchState {
 pub struct CollectedBatch {
     /// Documents with a result, in order.
     pub done: Vec<u32>,
-    /// Documents that failed for good: asked again, they would be refused again at a cost.
+    /// Documents that failed for good: another request would be refused too, at a cost.
     pub failed: Vec<FailedDocument>,
     /// Documents whose answer was cut, to be asked again with more room, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -119,7 +119,7 @@ pub struct CollectedBatch {
     /// Documents that were asked and have neither result nor failure, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<u32>,
-    /// What the batch used, including useless answers.
+    /// Use of the batch, including useless answers.
     pub spent: Spend,
     /// Incomplete answers.
     #[serde(flatten)]

@@ -11,11 +11,11 @@ pub struct Notify {
     pub webhook: String,
     /// The batch's workflow id.
     pub batch: String,
-    /// Its last run. It identifies the message, so that a receiver can tell a duplicate.
+    /// Its last run. It identifies the message, so that a receiver can recognise a duplicate.
     pub run: String,
-    /// How it ended.
+    /// The batch's outcome.
     pub status: Ended,
-    /// Why it failed.
+    /// The reason of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// When it ended, in RFC 3339.
@@ -31,7 +31,7 @@ impl Notify {
     }
 }
 
-/// How a batch ended.
+/// A batch's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -39,6 +39,6 @@ pub enum Ended {
     Completed,
     /// It was cancelled.
     Cancelled,
-    /// It could not go on, or has lost documents.
+    /// It could not continue, or has lost documents.
     Failed,
 }

@@ -11,7 +11,7 @@ use crate::contract::{
 
 pub(super) const MAX_OUTPUT: u64 = 1_000_000;
 
-/// More dimensions than any model returns.
+/// Above the dimensions of any model.
 pub(super) const MAX_DIMENSIONS: u64 = 65_536;
 
 const MIN_CHUNK: u64 = 500;
@@ -42,7 +42,7 @@ pub struct BatchInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub dimensions: Option<u32>,
-    /// What to do with each document.
+    /// The instructions for each document.
     #[serde(deserialize_with = "read::text", skip_serializing_if = "String::is_empty")]
     pub instructions: String,
     /// `{{ … }}` in the instructions is replaced by the document's fields.
@@ -75,7 +75,7 @@ pub struct BatchInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub max_output_tokens: Option<u32>,
-    /// What happens to an answer that is cut or empty.
+    /// Handling of an answer that is cut or empty.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub on_cut: Option<OnCut>,
     /// JSON Schema that each answer must satisfy.
@@ -93,7 +93,7 @@ pub struct BatchInput {
     /// Fields of the vendor's request: temperature, seed, service tier and others.
     #[serde(deserialize_with = "read::parameters", skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Map<String, Value>>,
-    /// How much a reasoning model thinks.
+    /// The thinking effort of a reasoning model.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     /// Documents in flight at once; without it, as many as the limits can use.
@@ -111,7 +111,7 @@ pub struct BatchInput {
     /// Budget of the batch, in US dollars.
     #[serde(deserialize_with = "read::dollars", skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
-    /// How documents that are too long for one call are read.
+    /// The way in which documents too long for one call are read.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub long: Option<LongHow>,
     /// Most tokens of a part of a long document.
@@ -126,13 +126,13 @@ pub struct BatchInput {
     /// Each line of the source is a request in a vendor's own form.
     #[serde(deserialize_with = "read::lines", skip_serializing_if = "Option::is_none")]
     pub lines: Option<Lines>,
-    /// How PDFs go to the provider.
+    /// The form in which PDFs go to the provider.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub attach: Option<Attach>,
-    /// Which of the provider's APIs is used.
+    /// The provider's API to use.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// When the batch must be done.
+    /// The time by which the batch must be done.
     #[serde(
         deserialize_with = "read::given",
         serialize_with = "read::write_deadline",

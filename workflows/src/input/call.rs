@@ -15,8 +15,8 @@ use crate::contract::{Job, Message, OnCut, Task};
 /// JSON (otherwise text).
 pub const BY_URI: [(&str, bool); 3] = [("prompt", false), ("messages", true), ("inputs", true)];
 
-/// The field with a body in the vendor's own form. It may be `{"uri": "…"}` too, and is read as it
-/// was written.
+/// The field with a body in the vendor's own form. It may be `{"uri": "…"}` too, and its text is
+/// kept unchanged.
 pub const BODY: &str = "body";
 
 /// The input of `tidegate.call`. An absent field has its default.
@@ -91,7 +91,7 @@ pub struct EmbedInput {
 /// Reads the input of `tidegate.call`, field by field.
 ///
 /// # Errors
-/// A sentence that names the wrong field and says what to write.
+/// A sentence that names the wrong field and the remedy.
 pub fn call(value: Value) -> Result<CallInput, String> {
     typed(named::<CallInput>(value)?)
 }
@@ -99,13 +99,13 @@ pub fn call(value: Value) -> Result<CallInput, String> {
 /// Reads the input of `tidegate.embed`, field by field.
 ///
 /// # Errors
-/// As [`call`].
+/// The errors of [`call`].
 pub fn embed(value: Value) -> Result<EmbedInput, String> {
     typed(named::<EmbedInput>(value)?)
 }
 
 impl CallInput {
-    /// The model to which a body is sent, and the tenant that pays.
+    /// Returns the model to which a body is sent, and the tenant that pays.
     ///
     /// # Errors
     /// A sentence that names the field that is not allowed beside a body.
@@ -133,7 +133,7 @@ impl CallInput {
     /// The question as a job without documents and without an output.
     ///
     /// # Errors
-    /// A sentence that says what to write instead.
+    /// A sentence that states the remedy.
     pub fn job(self) -> Result<Job, String> {
         match (&self.prompt, &self.messages) {
             (None, None) => {
@@ -165,7 +165,7 @@ impl EmbedInput {
     /// The texts, and the question as a job.
     ///
     /// # Errors
-    /// As [`CallInput::job`].
+    /// The errors of [`CallInput::job`].
     pub fn job(self) -> Result<(Job, Vec<String>), String> {
         if self.inputs.is_empty() {
             return Err("inputs is missing: a list of texts".to_owned());

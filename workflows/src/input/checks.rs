@@ -1,20 +1,20 @@
-//! Checks of answers, as far as they can be verified without evaluating expressions.
+//! Validation of a batch's checks, without evaluating their expressions.
 
 use std::collections::BTreeSet;
 
 use crate::contract::Check;
 
-/// More would take longer than the answer itself.
+/// Maximum number of checks: more would take longer than the answer itself.
 const MAX_CHECKS: usize = 50;
 
-/// Names appear in results, reports and messages.
+/// Maximum length of a name, which appears in results, reports and messages.
 const MAX_NAME_CHARS: usize = 64;
 
 /// Verifies a batch's checks. `escalates` needs a `route`; `excluded` is a given field that
 /// excludes checks; the check of quotes needs `has_evidence`.
 ///
 /// # Errors
-/// A sentence that says what is wrong with which check.
+/// A sentence that names the check and states its fault.
 pub(super) fn check(
     given: Option<&[Check]>,
     (escalates, route): (bool, Option<&str>),

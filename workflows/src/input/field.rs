@@ -35,10 +35,10 @@ pub struct Flag {
     pub excludes: Option<&'static str>,
 }
 
-/// Required, whatever other fields are given.
+/// Required, with any other fields.
 pub(super) const ALWAYS: &[&str] = &[];
 
-/// What a flag takes.
+/// The value that a flag takes.
 #[derive(Debug, Clone, Copy)]
 pub enum Takes {
     /// No value: the flag sets the field to true.
@@ -53,7 +53,7 @@ pub enum Takes {
     Text,
     /// Like `Text`, but an empty text counts as absent.
     Instructions,
-    /// A plain text; the function says why one is invalid.
+    /// A plain text; the function returns the fault of an invalid one.
     Word(fn(&str) -> Result<(), String>),
     /// A whole number below 2³².
     Number,

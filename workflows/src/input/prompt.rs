@@ -13,7 +13,7 @@ pub(super) struct Prompt {
 }
 
 /// # Errors
-/// A sentence that says what to write instead.
+/// A sentence that states the remedy.
 pub(super) fn checked(
     system: Option<String>,
     messages: Option<Vec<Message>>,

@@ -15,7 +15,8 @@ use crate::contract::{
     Attach, Check, Deadline, Lines, LongHow, Message, Mode, OnCut, Pack, Records, ResultsAs, Task,
 };
 
-/// Most documents in one call. A larger answer is long, and one mistake in it loses all of it.
+/// Maximum number of documents in one call. A larger answer is long, and one mistake in it loses
+/// all of it.
 pub const MAX_PACK: u64 = 50;
 
 /// Ten years, in seconds: a later deadline is a mistake.
@@ -79,7 +80,7 @@ impl Word for Deadline {
 /// Reads a word of the command line.
 ///
 /// # Errors
-/// A sentence that says which words are allowed.
+/// A sentence that lists the allowed words.
 pub fn word<T: Word>(text: &str) -> Result<T, String> {
     T::read(text).ok_or_else(|| must_be(T::MUST_BE, &text.into()))
 }

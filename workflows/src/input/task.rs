@@ -1,6 +1,5 @@
-//! Fields that do not apply to every batch: a batch that embeds has no use for fields about
-//! answers, and a batch of requests in a vendor's own form states nearly everything in the
-//! requests.
+//! Fields that do not apply to every batch: a batch that embeds does not use fields about answers,
+//! and a batch of requests in a vendor's own form states nearly everything in the requests.
 
 use super::{batch_input::BatchInput, read::MAX_PACK};
 use crate::contract::{Attach, Mode, Pack, ResultsAs, Task};

@@ -181,7 +181,7 @@ fn invalid_json_has_an_error_sentence() {
     assert!(parse(&two).unwrap_err().contains("not 2 values"));
 }
 
-/// An input that the command line builds is read with the same meaning.
+/// The command line's input is read with the same meaning.
 #[test]
 fn an_input_that_is_built_is_read_as_it_was() {
     let mut input = BatchInput {

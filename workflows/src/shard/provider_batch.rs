@@ -1,7 +1,7 @@
 //! Documents that go through their provider's batch API: submits them, waits through days and
 //! restarts, and collects the results.
 //!
-//! Documents without an answer in the end take the direct path: requests that failed in the batch,
+//! Documents still without an answer take the direct path: requests that failed in the batch,
 //! documents that it could not take, and all once time is up.
 
 use std::time::{Duration, SystemTime};
@@ -22,8 +22,8 @@ use crate::{
     state_access::{Holds, StateAccess},
 };
 
-/// Delay of a batch's first check; later checks are ever rarer. A result is late by at most half of
-/// the batch's duration, and a day has some 150 checks.
+/// Delay of a batch's first check; the interval between later checks grows. A result is late by at
+/// most half of the batch's duration, and a day has some 150 checks.
 const FIRST_CHECK: Duration = Duration::from_secs(5);
 const LAST_CHECK: Duration = Duration::from_secs(600);
 
@@ -31,12 +31,12 @@ const LAST_CHECK: Duration = Duration::from_secs(600);
 const MAX_WAIT: Duration = Duration::from_secs(25 * 60 * 60);
 
 /// How often a batch without room at the provider is halved, because the account's queue may be
-/// smaller than the batch. After that the queue is full, and the halves are submitted as they are.
+/// smaller than the batch. After that the queue is full, and the halves are submitted unchanged.
 const HALVINGS: u32 = 4;
 
 /// Submits the shard's documents and waits for their answers. Returns when none is waited for, even
 /// after a cancellation: batches that are paid for are collected. Returns earlier if the history is
-/// long enough; the next run goes on.
+/// long enough; the next run continues.
 pub(crate) async fn run<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     batching: ProviderBatching,
@@ -119,15 +119,16 @@ struct Run {
     waiting: Vec<SubmitBatch>,
     /// Documents whose submission may have reached the provider: no reply came.
     unsure: Vec<SubmitBatch>,
-    /// Nothing more is submitted.
+    /// Whether nothing more is submitted.
     stopped: bool,
-    /// Why nothing can be submitted. The shard fails with it once everything else is collected.
+    /// The reason why nothing can be submitted. The shard fails with it once everything else is
+    /// collected.
     refused: Option<ActivityExecutionError>,
 }
 
 impl Run {
-    /// Submits waiting documents until the provider has no room or time is up. Shielded from the
-    /// workflow's cancellation: a submitted batch that nothing records would be paid for and lost.
+    /// Submits waiting documents until the provider has no room or time is up. A cancellation of
+    /// the workflow does not stop it: an unrecorded batch would be paid for and lost.
     async fn submit<W: Holds<Shard> + 'static>(
         &mut self,
         ctx: &WorkflowContext<W>,
@@ -179,7 +180,7 @@ impl Run {
     ) {
         let SubmittedBatch { batch: Some(batch), requests, next, .. } = submitted else { return };
         ctx.change(|shard| shard.input.totals.in_flight += u64::from(requests));
-        // A second submission would hold the same documents.
+        // A second submission would contain the same documents.
         self.open.push(ProviderBatch {
             submitted: SubmitBatch { to: next, only_find: false, ..task },
             batch,
@@ -194,7 +195,7 @@ impl Run {
         let states = if checked.batches.is_empty() {
             Vec::new()
         } else {
-            // A failure of this activity says nothing about the batches: the provider goes on.
+            // A failure of this activity does not affect the batches: the provider continues.
             ctx.execute_activity(Activities::check_batches, checked.clone(), shielded())
                 .await
                 .unwrap_or_default()

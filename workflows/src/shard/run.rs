@@ -1,4 +1,4 @@
-//! Works on a shard's documents, in whichever workflow holds the shard.
+//! Processes a shard's documents, in the workflow that holds the shard.
 
 use std::{future::poll_fn, ops::Range, pin::Pin, task::Poll, time::SystemTime};
 
@@ -21,7 +21,7 @@ use crate::{
     state_access::{Holds, StateAccess},
 };
 
-/// Works on the shard's documents until none is left, the workflow is cancelled, or its history is
+/// Processes the shard's documents until none is left, the workflow is cancelled, or its history is
 /// long enough. The outcome is in the shard's state.
 ///
 /// # Errors
@@ -45,7 +45,7 @@ pub(crate) async fn work<W: Holds<Shard> + 'static>(
 /// run continues it.
 ///
 /// # Errors
-/// As [`work`].
+/// The errors of [`work`].
 pub(crate) async fn wind_up<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     mut worked: Result<(), ActivityExecutionError>,
@@ -68,7 +68,7 @@ pub(crate) async fn wind_up<W: Holds<Shard> + 'static>(
 /// Gathers the shard's results and failures into one object each.
 ///
 /// # Errors
-/// The activity's own.
+/// The errors of the activity.
 pub(crate) async fn seal<W: Holds<Shard>>(
     ctx: &WorkflowContext<W>,
 ) -> Result<(), ActivityExecutionError> {
@@ -111,8 +111,7 @@ async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
     }
 }
 
-/// Makes one call after the other: takes documents, waits for their end, takes the next. There are no
-/// barriers.
+/// Makes calls one after the other: takes documents, waits for their end, takes the next.
 async fn run_calls<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
     loop {
         if ctx.wait_condition(|workflow| workflow.part().may_go_on()).await.is_err() {
@@ -133,8 +132,8 @@ async fn run_calls<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
     }
 }
 
-/// Asks several documents in one call. Returns those that must be sent alone; `None` if the workflow
-/// is cancelled.
+/// Asks several documents in one call. Returns those that must be sent alone; `None` if the
+/// workflow is cancelled.
 async fn run_pack<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     taken: Range<u32>,
@@ -202,8 +201,7 @@ async fn run_escalated<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>, task:
     });
 }
 
-/// Reads a document in parts, in a workflow of its own; returns why there is no result, if there is
-/// none.
+/// Reads a document in parts, in a workflow of its own; returns the reason if there is no result.
 async fn in_parts<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     document: DocumentTask,
@@ -231,7 +229,7 @@ async fn in_parts<W: Holds<Shard> + 'static>(
     started.result().await.map_err(|error| failure::message(error.reason(), &error))
 }
 
-/// Adapts the pace after a call that lay in the queue.
+/// Adapts the pace after a call that waited in the queue.
 fn adapt_pace<W: Holds<Shard>>(
     ctx: &WorkflowContext<W>,
     document: u32,

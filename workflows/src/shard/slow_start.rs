@@ -1,5 +1,5 @@
-//! Slow start: a shard begins with a part of its window while it is unknown how long calls take.
-//! Until one of its calls has ended, it hands out more at the expected pace.
+//! Slow start: a shard begins with a part of its window while the length of calls is unknown. Until
+//! one of its calls has ended, it hands out more at the expected pace.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) async fn widen<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
             return;
         }
         let mut timer = TimerOptions::from(Duration::from_secs(seconds.into()));
-        // As in `provider_batch`: the SDK panics if a timer is cancelled as it fires.
+        // The SDK panics if a timer is cancelled as it fires; see `provider_batch`.
         timer.cancellation_token = Some(WorkflowCancellationToken::new());
         let mut timer = std::pin::pin!(ctx.timer(timer));
         let queue_known = ctx.wait_condition(|workflow| !knows_no_queue(&workflow.part().input));

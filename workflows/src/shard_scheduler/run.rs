@@ -53,7 +53,7 @@ async fn start<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
             let children = workflow.part();
             children.can_start() || (idle && children.is_at_its_end())
         }));
-        // In order, like everything in a workflow.
+        // Polled in order, because a workflow must be deterministic.
         poll_fn(|task| {
             let before = running.len();
             running.retain_mut(|child| child.as_mut().poll(task).is_pending());
@@ -91,7 +91,7 @@ pub(crate) async fn run_child<W: Holds<Children> + 'static>(
     }
 }
 
-/// Waits for the child's result, or for the reason why there is none.
+/// Waits for the child's result, or for the reason of its absence.
 async fn await_child<W, C>(
     ctx: &WorkflowContext<W>,
     child: Child,
@@ -130,7 +130,7 @@ async fn send_news<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
             },
         };
         let options = SignalWorkflowOptions::default();
-        // A child that has ended meanwhile needs no signal.
+        // A child that has ended since needs no signal.
         let _ = ctx.external_workflow(id, None).signal(news, input, options).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Archives with files of records: each row in them is a document, as it would be outside the archive.
+//! Archives with files of records: each row is a document, as outside an archive.
 
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::Records;
@@ -18,11 +18,11 @@ use crate::{
     storage::{Location, Storage},
 };
 
-/// What was read of an archive.
+/// A page read from an archive.
 pub(super) struct ArchivePage {
     pub(super) documents: Vec<Document>,
     pub(super) after: FilePosition,
-    /// The file of records in it that is being read.
+    /// The file of records in the archive that is being read.
     pub(super) within: Option<Within>,
 }
 
@@ -30,7 +30,7 @@ impl Archived {
     /// The next documents, until the page is full.
     ///
     /// # Errors
-    /// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
+    /// `InvalidInput` for faults that the batch's author must correct; `Transient` when a store fails.
     pub(super) async fn read(
         mut self,
         storage: &Storage,

@@ -19,9 +19,9 @@ pub(super) struct LinePosition {
 pub(super) struct Archived {
     pub(super) id: DocumentId,
     pub(super) uri: String,
-    /// Files of the archive that were read.
+    /// Number of the archive's files that were read.
     pub(super) before: usize,
-    /// The archive's stamp; it must not change meanwhile.
+    /// The archive's stamp; it must not change during the listing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stamp: Option<Stamp>,
     /// The position after the archive.
@@ -48,8 +48,8 @@ pub(super) enum FilePosition {
     Listed(usize),
     /// After the lines of a manifest, or of a file of requests, before this position.
     Line(LinePosition),
-    /// Within an archive that has files of records. A worker that does not know this variant must not
-    /// continue after it, and cannot.
+    /// Within an archive that has files of records. A worker that does not know this variant fails
+    /// to parse it, and so does not continue after it.
     Within(Archived),
     /// The end.
     Everything,

@@ -1,5 +1,5 @@
-//! Recognises outputs of earlier batches in a source: `tidegate run . --output out/`, repeated with
-//! another output, must not take the earlier answers for documents.
+//! Recognises outputs of earlier batches in a source: a repeated `tidegate run . --output out/`
+//! with another output must not take the earlier answers for documents.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::{
     storage::Location,
 };
 
-/// Objects of an output, by the first part of their names.
+/// Names of an output's objects and folders, by the first part of their paths.
 const OURS: [&str; 7] = [
     "results",
     layout::FOLDER,
@@ -25,8 +25,8 @@ const OURS: [&str; 7] = [
 pub(super) struct EarlierOutputs(HashMap<String, bool>);
 
 impl EarlierOutputs {
-    /// Whether a batch has written this object, by its path in the source. The source itself may be an
-    /// output: its answers are then wanted, and only the internal objects are left out.
+    /// Whether a batch has written this object, by its path in the source. If the source itself is
+    /// an output, only its internal objects are left out, because its answers are wanted.
     pub(super) async fn wrote(&mut self, base: &Location, path: &str) -> Result<bool, Failure> {
         let parts: Vec<&str> = path.split('/').collect();
         for (at, part) in parts.iter().enumerate() {

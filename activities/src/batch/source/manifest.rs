@@ -73,7 +73,7 @@ pub(super) async fn lines(
     Ok((documents, !is_last))
 }
 
-/// The bytes from this one on, and whether they are the last ones.
+/// Reads the bytes from this offset on, and whether they are the last ones.
 async fn block(location: &Location, from: u64) -> Result<(bytes::Bytes, bool), Failure> {
     let of_field = |error| Failure::of_field("manifest", error);
     let size = location.size().await.map_err(of_field)?;

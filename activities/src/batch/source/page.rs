@@ -1,11 +1,11 @@
-//! A page of a source, and where the next one begins.
+//! A page of a source, and the start of the next one.
 
 use serde::{Deserialize, Serialize};
 
 use super::{cursor::FilePosition, records::Within};
 use crate::{batch::document_ids::File, output::job::Document};
 
-/// Where a source continues.
+/// The position at which a source continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
     pub(super) files: FilePosition,

@@ -1,4 +1,4 @@
-//! Bounds on how much of a source is held at once.
+//! Bounds on how much of a source is held in memory at once.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use tidegate_documents::{Limits, Reader};
 
 use crate::output::job::Document;
 
-/// Bounds on how much of a source is held at once.
+/// Bounds on how much of a source is held in memory at once.
 #[derive(Debug, Clone)]
 pub struct PageBudget {
     pub(super) documents: usize,
     /// Bytes of records' texts and fields.
     pub(super) bytes: usize,
-    /// How long pages are planned before the shards in them may start.
+    /// How long pages are planned before their shards may start.
     pub(in crate::batch) time: Duration,
     /// Bounds of an archive that is read.
     pub(in crate::batch) limits: Limits,
@@ -43,12 +43,12 @@ impl PageBudget {
         Self { limits: *limits, ..self }
     }
 
-    /// For tests: a page of this many documents, with one page at a time.
+    /// The bounds of a page of this many documents, with one page at a time, for tests.
     pub fn of_documents(documents: usize) -> Self {
         Self { documents, time: Duration::ZERO, ..Self::page() }
     }
 
-    /// The bounds for a whole file, if its rows take no more bytes than this.
+    /// Returns the bounds for reading a whole file, with this many bytes at most for its rows.
     pub(super) fn for_whole_file(&self, bytes: usize) -> Self {
         Self { documents: usize::MAX, bytes, time: Duration::ZERO, ..self.clone() }
     }
@@ -65,7 +65,7 @@ impl PageBudget {
     }
 }
 
-/// Bytes that a value takes in memory, about. The parser bounds the nesting of values.
+/// Approximate bytes that a value takes in memory. The parser bounds the nesting of values.
 fn weight(value: &Value) -> usize {
     size_of::<Value>()
         + match value {

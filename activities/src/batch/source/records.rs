@@ -1,5 +1,5 @@
 //! Files of records: each row of a CSV or Parquet file and each line of a JSONL file is a document.
-//! They are split while they are read, so that memory does not grow with the file.
+//! A file is split while it is read, so that memory does not grow with its size.
 
 use std::io;
 
@@ -30,12 +30,11 @@ use super::page_budget::PageBudget;
 /// A file of fewer bytes is read whole, in any encoding.
 const WHOLE: u64 = 16 << 20;
 
-/// Largest file in bytes whose rows without names are bound to their results: that needs all of its
-/// rows at once.
+/// Size limit in bytes for binding rows without names to their results, which needs all rows at
+/// once.
 const MAX_BOUND: u64 = 64 << 20;
 
-/// Most bytes that the rows of such a file may take at once: those of a table are compressed in the
-/// file.
+/// Limit on the bytes of such a file's rows in memory; a table's rows are compressed in the file.
 const MOST_AT_ONCE: usize = 256 << 20;
 
 /// A file of records, and the position in it.
@@ -44,7 +43,7 @@ pub(super) struct Within {
     id: DocumentId,
     uri: String,
     at: Position,
-    /// The file's stamp; it must not change meanwhile.
+    /// The file's stamp; it must not change during the listing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stamp: Option<Stamp>,
 }
@@ -56,7 +55,7 @@ impl Within {
     }
 }
 
-/// How a file contains its records.
+/// The form of a file's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecordsIn {
     /// As rows or lines of a text.
@@ -150,7 +149,7 @@ pub(super) async fn rows(
         true => Failure::invalid_input(format!("{name} cannot be read: it is damaged")),
         false => Failure::transient(error.to_string()),
     })?;
-    // A file that is not text is not a file of records, whatever its name: only this file fails.
+    // A file that is not text is not a file of records, in spite of its name: only this file fails.
     if let Err(Broken::Unreadable(
         fault @ (Unreadable::Binary
         | Unreadable::Unsupported { .. }
@@ -174,7 +173,7 @@ pub(super) async fn rows(
     Ok((rows, next))
 }
 
-/// The failure for a file that has changed meanwhile.
+/// The failure for a file that has changed during the listing.
 pub(super) fn changed(location: &Location) -> Failure {
     Failure::invalid_input(format!(
         "{location} has changed while the batch was planned; start the batch again"
@@ -227,7 +226,7 @@ impl Reading {
         };
         let at = within.at.clone();
         match whole {
-            // Unpacked from an archive: its text is not copied.
+            // The text of a file unpacked from an archive is not copied.
             Some(whole) if size > MAX_BOUND => {
                 let open = |from: u64| {
                     let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
@@ -270,7 +269,7 @@ fn cut<R: io::Read>(
     Ok((rows, None))
 }
 
-/// Reads a table, whose rows are counted.
+/// Reads a table. Rows are numbered by their count.
 #[cfg(feature = "parquet")]
 async fn table(reading: Reading) -> Result<Rows, Broken> {
     use std::ops::Range;

@@ -1,5 +1,5 @@
-//! A file of requests in a vendor's own form: each line is a document, which is read again when its
-//! turn comes. Only a block of the file and the positions of its lines are in memory.
+//! A file of requests in a vendor's own form: each line is a document, which is read again when it
+//! is processed. Only a block of the file and the positions of its lines are in memory.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,8 @@ const BLOCK: u64 = 4 << 20;
 /// Longest line, in bytes; the HTTP door's longest body is as long.
 const MAX_LINE: usize = 32 << 20;
 
-/// The next requests. A line that is not a request is a document that fails by itself, and reports why.
+/// The next requests. A line that is not a request becomes a document that fails and reports the
+/// reason.
 ///
 /// # Errors
 /// `InvalidInput` where there is no such file; `Transient` when the store fails.
@@ -70,7 +71,7 @@ pub(super) async fn page(
     Ok(Page { documents: reading.documents, files, next })
 }
 
-/// The fields of a line that are read here; its body is parsed elsewhere.
+/// The fields of a line that are read here; the body is parsed when the document is processed.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow, default)]
@@ -95,7 +96,7 @@ struct Reading<'a> {
     begin: u64,
     /// The bytes of the current line, unless it is too long.
     line: BytesMut,
-    /// Where the line begins, and where it ends so far, in bytes.
+    /// Start and current end of the line, in bytes.
     at: (u64, u64),
     /// Lines before it.
     number: u64,
@@ -180,18 +181,18 @@ impl<'a> Reading<'a> {
         self.documents.push(Document { unreadable, version, line: Some(self.at), ..file });
     }
 
-    /// The client's word for the file.
+    /// The vendor's word for a line of the file, for messages.
     fn word(&self) -> &'static str {
         if self.lines.is_anthropics() { "request" } else { "line" }
     }
 
-    /// The client's id of the request, and whether it is a valid one.
+    /// Reads the client's id of the request, and whether the line is a valid request.
     fn read(&mut self, line: &Bytes) -> (Option<String>, Result<(), String>) {
         if line.len() > MAX_LINE {
             return (None, Err(format!("it is longer than {MAX_LINE} bytes")));
         }
         let line = unmarked(line);
-        // A list would be read into a struct, too.
+        // serde would also read a list into a struct.
         if let Some(kind) = other(line) {
             return (None, Err(format!("it is {kind}; a request is an object")));
         }

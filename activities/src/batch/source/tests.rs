@@ -14,7 +14,7 @@ struct Documents {
     renamed: u64,
 }
 
-/// Lists in one page, and checks that pages of any length give the same.
+/// Lists in one page, and checks that pages of other lengths give equal documents.
 async fn documents(storage: &Storage, job: &Job, output: &Location) -> Result<Documents, Failure> {
     let whole = in_pages(storage, job, output, PageBudget::page()).await?;
     for length in [1, 2, 3, 7] {
@@ -198,7 +198,7 @@ async fn each_row_of_a_table_is_a_document() {
     assert!(failure.message.contains("cannot be read as Parquet"), "{failure}");
 }
 
-/// A file of 511 bytes has killed a worker that decoded it.
+/// A file of 511 bytes once killed a worker that decoded it.
 #[cfg(feature = "parquet")]
 #[tokio::test]
 async fn a_small_table_is_decoded_in_a_process_of_its_own() {
@@ -374,7 +374,7 @@ async fn an_odd_entry_is_a_document_that_fails_by_itself() {
         )
     );
     assert_eq!(shown[3], ("pipe.csv", Some("pipe.csv: it is a named pipe, and no file")));
-    // These entries where the output is the source, by a pattern, and by name.
+    // These entries, when the output is the source, by a pattern, and by name.
     let base = storage.resolve(root.as_str()).unwrap();
     std::fs::create_dir(path.join("results")).unwrap();
     symlink("loop", path.join("results/loop")).unwrap();
@@ -393,7 +393,7 @@ async fn an_odd_entry_is_a_document_that_fails_by_itself() {
     assert!(found.unwrap().documents[0].unreadable.is_some());
 }
 
-/// Names that a sort by letters would order differently, in folders whose names begin like files'.
+/// Names that sort differently by characters: folders whose names begin with a file's name.
 #[tokio::test]
 async fn a_listing_goes_on_behind_any_entry() {
     let folder = tempfile::tempdir().unwrap();
@@ -443,7 +443,7 @@ async fn a_file_of_records_is_cut_while_it_is_read() {
     assert!(pages.documents == whole.documents);
     let text = whole.documents[9_999].text.as_ref().unwrap();
     assert!(text.contains("größer") && text.contains("\"so\""), "{text}");
-    // It must not change meanwhile.
+    // The file must not change during the listing.
     std::fs::write(path.join("log.csv"), format!("ship,note\nnew,\"row\"\n{rows}")).unwrap();
     let refused = page(
         &storage,
@@ -486,7 +486,7 @@ async fn outputs_of_earlier_batches_are_no_documents_of_the_next() {
     for name in ["a.md", "notes.md", "table.md", "report.json"] {
         assert!(found.iter().any(|id| id.ends_with(name)), "{name}: {found:?}");
     }
-    // A source that names an output, or a pattern, gets its objects, except the internal ones.
+    // A source that names an output, or a pattern, includes its objects, except the internal ones.
     let named = ids(&path, prefix("yesterday/")).await.unwrap();
     assert!(named.len() == 4 && !named.iter().any(|id| id.contains("_tidegate")), "{named:?}");
     assert_eq!(ids(&path, prefix("yesterday/results/")).await.unwrap().len(), 1);
@@ -501,7 +501,7 @@ async fn archives_have_the_bounds_of_whoever_reads_them() {
     let storage = Storage::new([root.as_str()]).unwrap();
     let output = storage.resolve(&format!("{root}out/")).unwrap();
     let job = job(Source::Prefix(root.to_string()), None);
-    // A file that is not an archive in spite of its name is left to the reader of documents.
+    // A file with an archive's name that is no archive is left to the reader of documents.
     for (archive_bytes, is_refused) in [(99, true), (100, false)] {
         let room = PageBudget::page().with_limits(&Limits { archive_bytes, ..Limits::default() });
         let found = in_pages(&storage, &job, &output, room).await.unwrap();
@@ -529,8 +529,8 @@ fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
-/// A file of records in an archive is one like outside, whatever it is packed in. Ids are equal however
-/// often the archive is read, and rows without names keep their results.
+/// Records in an archive are documents as outside it, for each kind of archive. Ids are equal after
+/// every reading, and rows without names keep their results.
 #[tokio::test]
 async fn records_in_archives_are_documents() {
     let folder = tempfile::tempdir().unwrap();
@@ -559,7 +559,7 @@ async fn records_in_archives_are_documents() {
     };
     let with = job(source.clone(), Some(records));
     let found = of_all(documents(&storage, &with, &output).await.unwrap());
-    // As a row is named in a file in a folder.
+    // The id that a row has in a file in a folder.
     let named = |file: &str, row: &str| {
         DocumentId::from_relative_path(&format!("{file}/{row}")).to_string()
     };
@@ -583,7 +583,8 @@ async fn records_in_archives_are_documents() {
         row("x.csv", "Bert", "low"),
     ];
     assert_eq!(found, expected);
-    // By name or in a list, the result is equal; without records it is a file like any other.
+    // The result is equal for a source given by name or in a list; without records, the file is one
+    // document.
     let listed = Source::Documents(vec![format!("{root}all.tar"), format!("{root}all.tar")]);
     let with = Job { source: listed, ..with };
     assert_eq!(of_all(documents(&storage, &with, &output).await.unwrap())[..], expected[..8]);
@@ -598,7 +599,7 @@ async fn records_in_archives_are_documents() {
     assert!(refused.contains("no column \"text\""), "{refused}");
 }
 
-/// Larger than what is read whole: it takes several pages, each from one archive.
+/// A file above the size that is read whole: it takes several pages, each from one archive.
 #[tokio::test]
 async fn a_large_file_of_records_in_an_archive_is_cut_too() {
     let folder = tempfile::tempdir().unwrap();

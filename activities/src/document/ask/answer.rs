@@ -49,16 +49,16 @@ pub(crate) async fn question<'a>(
     Ok(if asked_once { question.without_cache() } else { question })
 }
 
-/// The question about one content.
+/// A question about one content.
 #[derive(Debug)]
 pub(crate) struct ContentQuestion<'a> {
     /// The content that is sent.
     pub(crate) content: &'a Content,
     /// The version of the document that it comes from.
     pub(crate) version: Version,
-    /// A note that follows the batch's instructions.
+    /// A note after the batch's instructions.
     pub(crate) beside: Option<&'a str>,
-    /// What was wrong with the answer before.
+    /// The fault of the answer before.
     pub(crate) amiss: Option<&'a str>,
     /// The models that are asked.
     pub(crate) route: &'a Route,
@@ -66,10 +66,11 @@ pub(crate) struct ContentQuestion<'a> {
     pub(crate) sought: QuoteSource<'a>,
 }
 
-/// The answer about a content, with its cost. An answer that is not accepted is stored at `refused`.
+/// Asks about a content; returns the answer with its cost. An answer that is not accepted is stored
+/// at `refused`.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub(crate) async fn answer(
     services: &Services,
     attempt: &Attempt,
@@ -89,7 +90,7 @@ pub(crate) async fn answer(
     inquiry::answer(services, attempt, inquiry, question, about).await
 }
 
-/// A sentence on what the batch's author can do about a document that is too large for a call.
+/// Advice for the batch's author on a document that is too large for a call.
 pub(crate) fn way_out(job: &Job) -> Cow<'static, str> {
     match job.long {
         None if job.attach != Attach::Text => {

@@ -1,8 +1,8 @@
-//! A document's text as a vector, in a call of its own or with other documents.
+//! A document's text as a vector, in a call of its own or together with other documents.
 //!
-//! Vectors are comparable only within one model, and a text that was cut silently could not be told
-//! from a whole one. So a batch has one model, and a text that is too long for it is refused by name,
-//! even where the provider would cut it silently.
+//! Vectors are comparable only within one model, and the vector of a truncated text looks like any
+//! other. So a batch has one model, and a text that is too long for it is an error, even where the
+//! provider would truncate it silently.
 
 use std::borrow::Cow;
 
@@ -24,10 +24,11 @@ use crate::{
     services::Services,
 };
 
-/// Most estimated tokens of all texts of a call: OpenAI takes 300,000.
+/// Maximum estimated tokens of all texts in a call: OpenAI takes 300,000.
 pub(crate) const TOGETHER_TOKENS: u64 = 100_000;
 
-/// Most estimated tokens of a text where the model's limit is not known: three quarters of 8,192.
+/// Maximum estimated tokens of a text where the model's limit is not known: three quarters of
+/// 8,192.
 const UNKNOWN_ALONE_TOKENS: u64 = 6_144;
 
 const WAY_OUT: &str =
@@ -36,7 +37,7 @@ const WAY_OUT: &str =
 /// Checks whether a batch can be embedded.
 ///
 /// # Errors
-/// `InvalidInput` says which model has no vectors, and which models do.
+/// `InvalidInput` names the model without vectors, and the models with vectors.
 pub(crate) fn check(services: &Services, job: &Job, route: &Route) -> Result<(), Failure> {
     if job.task != Task::Embed {
         return Ok(());
@@ -49,7 +50,7 @@ pub(crate) fn check(services: &Services, job: &Job, route: &Route) -> Result<(),
         )));
     }
     for model in &route.models {
-        // The provider of a program's own may take anything.
+        // A program's own provider may take anything.
         let Some(dialect) = services.providers.dialect(model) else { continue };
         if dialect.embeds(model.model()).is_none() {
             return Err(Failure::invalid_input(format!(
@@ -105,10 +106,10 @@ fn input_limits<'a>(services: &Services, route: &'a Route) -> Option<(&'a ModelI
     Some((model, services.providers.dialect(model)?.embeds(model.model())?))
 }
 
-/// Asks once for the vectors of some texts, which have this many estimated tokens together.
+/// Asks once for the vectors of some texts. `estimated` tokens are those of all texts together.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub(crate) async fn ask<'s>(
     services: &Services,
     attempt: &Attempt,
@@ -130,7 +131,7 @@ pub(crate) async fn ask<'s>(
 /// The vector of one document, with its cost.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub(crate) async fn embed_document(
     services: &Services,
     attempt: &Attempt,
@@ -145,7 +146,8 @@ pub(crate) async fn embed_document(
     let most = known.and_then(|(_, input)| input.tokens).map(u64::from);
     let cuts = known.is_some_and(|(_, input)| input.cuts);
     if let Some(((model, _), most)) = known.zip(most) {
-        // A provider that refuses texts that are too long counts better than the estimate.
+        // A provider that refuses long texts counts exactly, so only texts far above its limit are
+        // refused here.
         let sure = if cuts { most } else { most + most / 2 };
         if tokens > sure {
             return Err(Failure::exceeds_context(model, tokens, most).with_way_out(WAY_OUT));

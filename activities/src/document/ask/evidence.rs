@@ -1,5 +1,5 @@
-//! Evidence: quotes of the document that an answer rests on. The model gives them with the answer, and
-//! they are searched in the text that was sent.
+//! Evidence: quotes of the document that support an answer. The model gives them with the answer,
+//! and they are searched in the text that was sent.
 //!
 //! The provider gets a schema of `{"answer", "evidence"}`: the author's schema, or a text, and a list
 //! of quotes for each field. The reply is split into the two.
@@ -21,8 +21,8 @@ pub(crate) const NOTE: &str = "Answer with a JSON object of two fields. `answer`
     document that it rests on: copied exactly, nothing left out or mended, a line or a sentence each and never less than 12 letters; none where \
     the document does not say it.";
 
-/// Depth of nested objects whose fields have quotes of their own; a deeper object has quotes as a
-/// whole.
+/// Maximum depth of nested objects whose fields have quotes of their own; a deeper object has
+/// quotes as a whole.
 const MAX_DEPTH: usize = 4;
 
 /// The schema that is sent for a job's question.
@@ -77,10 +77,10 @@ fn below(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut Vec
     }
 }
 
-/// An answer, and the quotes of its fields.
+/// An answer, split from the quotes of its fields.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SplitReply {
-    /// The answer as it would be without evidence.
+    /// The answer in the form that it has without evidence.
     pub(crate) answer: String,
     quotes: BTreeMap<String, Quotes>,
 }
@@ -93,7 +93,7 @@ struct Both<'a> {
     evidence: BTreeMap<String, Quotes>,
 }
 
-/// Models that are told of the schema in words may give a single quote instead of a list.
+/// One quote or a list of quotes. Models that receive the schema as a text may give a single quote.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Quotes {
@@ -105,7 +105,7 @@ enum Quotes {
 /// Splits a reply into the answer and its quotes.
 ///
 /// # Errors
-/// What is wrong with the reply; quotes nothing of it.
+/// The fault of the reply, without a quote of it.
 pub(crate) fn split_reply(job: &Job, answer: &str) -> Result<SplitReply, String> {
     let wrong = |error: serde_json::Error| {
         let place = format!("line {}, column {}", error.line(), error.column());
@@ -120,7 +120,7 @@ pub(crate) fn split_reply(job: &Job, answer: &str) -> Result<SplitReply, String>
     Ok(SplitReply { answer, quotes: evidence })
 }
 
-/// The text in which quotes are searched: what was sent of a document as text.
+/// The document's text as it was sent, in which quotes are searched.
 #[derive(Debug)]
 pub(crate) enum QuoteSource<'a> {
     /// The whole content, and where its pages begin in its text, in bytes.
@@ -140,8 +140,8 @@ struct Piece<'a> {
 }
 
 impl<'a> QuoteSource<'a> {
-    /// The texts to search; the fields of a record too, because a template may have put them into the
-    /// prompt.
+    /// The texts to search. A record's fields are included, because a template may have put them
+    /// into the prompt.
     fn pieces(&self, job: &Job, document: &'a Document) -> Vec<Piece<'a>> {
         let piece = |part, at, text| Piece { text: Searched::new(text), at, part };
         let mut pieces: Vec<Piece<'_>> = match self {
@@ -186,9 +186,10 @@ impl<'a> QuoteSource<'a> {
     }
 }
 
-/// An answer, and its evidence if that was asked for.
+/// Splits an answer from its evidence, if evidence was asked for.
 ///
-/// In place of the evidence, what is wrong with its form; the answer is then unchanged.
+/// The second value is the evidence; or an error that states the fault in its form, and then the
+/// answer is unchanged.
 pub(crate) fn take_evidence(
     job: &Job,
     answer: String,
@@ -208,7 +209,7 @@ pub(crate) fn take_evidence(
 }
 
 impl SplitReply {
-    /// A field with an answer and no quote gets an empty quote.
+    /// Finds each field's quotes. A field with an answer and no quote gets an empty quote.
     fn evidence(&self, job: &Job, document: &Document, sought: &QuoteSource<'_>) -> Vec<Evidence> {
         let answer = match &job.schema {
             Some(_) => serde_json::from_str(&self.answer).unwrap_or_default(),

@@ -1,7 +1,7 @@
-//! Checks as expressions of the template language.
+//! Checks written as expressions of the template language.
 //!
-//! An expression knows what templates know of a document, `answer` and `record`. The answer is a value
-//! where the batch has a schema, and else a text. An answer passes if the value is true in an `{% if …
+//! An expression knows the variables of templates, `answer` and `record`. The answer is a value if
+//! the batch has a schema, otherwise a text. An answer passes if the value is true in an `{% if …
 //! %}`.
 
 use std::collections::BTreeSet;
@@ -16,19 +16,19 @@ use super::{
 };
 use crate::output::result::Checked;
 
-/// Names that checks know beside those of templates.
+/// Variables of checks in addition to those of templates.
 pub(crate) const OF_CHECKS: [&str; 2] = ["answer", "record"];
 
 /// Longest expression, in bytes.
 const MAX_BYTES: usize = 4 << 10;
 
-/// How many operators of a plain expression may join values.
+/// Maximum number of operators that join values in a plain expression.
 const MAX_JOINED: usize = 8;
 
-/// An expression, and where its author wrote it.
+/// An expression, and its place in the author's input.
 #[derive(Debug, Clone)]
 pub(crate) struct Expression<'a> {
-    /// The field of the input where its author wrote it.
+    /// The field of the author's input.
     pub(crate) place: String,
     text: &'a str,
 }
@@ -47,7 +47,7 @@ pub(crate) fn are_plain(checks: &[Check]) -> bool {
     expressions(checks).all(|(_, it)| is_plain(it.text))
 }
 
-/// The rules for texts of templates, and a few values may be joined.
+/// Applies the rules for texts of templates, and allows a few values to be joined.
 fn is_plain(text: &str) -> bool {
     let joins = |sign: char| matches!(sign, '+' | '~' | ',');
     let other = |sign: char| joins(sign) || matches!(sign, '-' | '/' | '%' | '[' | ']' | ':');
@@ -55,7 +55,7 @@ fn is_plain(text: &str) -> bool {
     is_short && !text.contains('\\') && is_plain_tag(&format!("{{{}", text.replace(other, " ")))
 }
 
-/// The results of a job's expressions for an answer.
+/// Evaluates a job's expressions for an answer.
 pub(crate) fn outcomes(job: &Job, about: &DocumentFacts<'_>, answer: &str) -> Vec<Checked> {
     let answer = match &job.schema {
         Some(_) => serde_json::from_str(answer).unwrap_or_default(),
@@ -90,17 +90,17 @@ fn variables<'a>(about: &DocumentFacts<'a>, answer: &serde_json::Value) -> Varia
 }
 
 impl Expression<'_> {
-    /// The names that it uses.
+    /// Returns the names that the expression uses.
     ///
     /// # Errors
-    /// A sentence that says where it cannot be parsed.
+    /// A sentence that names the place of a syntax error.
     pub(crate) fn names(&self) -> Result<BTreeSet<String>, String> {
         let paths = self.paths()?;
         let first = |path: &String| path.split('.').next().unwrap_or_default().to_owned();
         Ok(paths.iter().map(first).collect())
     }
 
-    /// Its names, with the fields that follow them: `answer.total`.
+    /// Returns the expression's names with the fields that follow them: `answer.total`.
     fn paths(&self) -> Result<BTreeSet<String>, String> {
         let Self { place, text } = self;
         if text.len() > MAX_BYTES {
@@ -136,7 +136,7 @@ impl Expression<'_> {
 
     fn examine(&self, schema: Option<&serde_json::Value>) -> Result<(), String> {
         let (place, paths) = (&self.place, self.paths()?);
-        // Text literals are not among its names.
+        // No names: text literals are not among them.
         if paths.is_empty() && self.is_true(&Variables::new()).is_ok() {
             return Err(format!(
                 "{place}: the expression names nothing, and is the same for every answer; it may use answer, {}, record, and a record's fields",
@@ -167,7 +167,8 @@ impl Expression<'_> {
         said.map_or(Ok(()), Err)
     }
 
-    /// Whether it can be evaluated for a document with these fields, judged by its names.
+    /// Whether the expression can be evaluated for a document with these fields, judged by its
+    /// names.
     pub(crate) fn knows_its_names(&self, about: &DocumentFacts<'_>) -> bool {
         let with = variables(about, &serde_json::Value::Null);
         let error = run_deep(&self.place, || Ok(self.value(&with).err().map(|error| error.kind())));
@@ -192,7 +193,7 @@ fn is_static(kind: ErrorKind) -> bool {
     )
 }
 
-/// Checks that a schema has the field of this path, as far as it tells.
+/// Checks that a schema has the field of this path, as far as the schema is explicit.
 fn has(schema: &serde_json::Value, path: &str) -> Result<(), String> {
     let mut part = schema;
     for name in path.split('.') {
@@ -217,7 +218,7 @@ fn has(schema: &serde_json::Value, path: &str) -> Result<(), String> {
 
 /// An example value of a simple schema; null for any other.
 fn sample(schema: &serde_json::Value, text: &str, depth: usize) -> serde_json::Value {
-    // Far deeper than any path of an expression.
+    // Far deeper than the path of any expression.
     if depth > 16 {
         return json!(null);
     }

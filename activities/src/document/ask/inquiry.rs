@@ -1,4 +1,4 @@
-//! Asks one question once, records its cost, and checks that the answer is what was asked for.
+//! Asks one question once, records its cost, and validates the answer.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ use crate::{
     truncation_stats::Asks,
 };
 
-/// How a question is asked, and what its answer must satisfy.
+/// The parameters of a question, and the conditions that its answer must satisfy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inquiry<'a> {
     /// The author's job.
@@ -35,7 +35,7 @@ pub(crate) struct Inquiry<'a> {
     pub(crate) route: &'a Route,
     /// The schema of the answer.
     pub(crate) validator: Option<&'a SchemaValidator>,
-    /// The lane in which it is asked, and who pays.
+    /// The lane in which it is asked, and its payers.
     pub(crate) terms: Terms<'a>,
     /// Fingerprint of the question.
     pub(crate) asks: Fingerprint,
@@ -49,7 +49,7 @@ impl<'a> Inquiry<'a> {
     }
 }
 
-/// What the answer is about.
+/// The subject of an answer.
 #[derive(Debug)]
 pub(crate) struct AnswerSubject<'a> {
     pub(crate) document: Document,
@@ -57,18 +57,18 @@ pub(crate) struct AnswerSubject<'a> {
     pub(crate) version: Version,
     /// Where an answer that is not accepted is stored.
     pub(crate) refused: &'a Location,
-    /// What was wrong with the answer before, as the model is told.
+    /// The fault of the answer before, as sent to the model.
     pub(crate) amiss: Option<&'a str>,
-    /// What can be done about a document that is too large for a call.
+    /// Advice on a document that is too large for a call.
     pub(crate) way_out: Cow<'a, str>,
     /// The text in which quotes of evidence are searched.
     pub(crate) sought: QuoteSource<'a>,
 }
 
-/// The answer, with its cost.
+/// Asks once; returns the answer with its cost.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub(crate) async fn answer(
     services: &Services,
     attempt: &Attempt,
@@ -142,22 +142,22 @@ pub(crate) async fn answer(
     Ok(result)
 }
 
-/// Whether an answer can be a result.
+/// Whether an answer can be used as a result.
 #[derive(Debug)]
 pub(crate) enum Acceptance {
-    /// It can.
+    /// The answer can be used.
     Accepted,
-    /// It is cut, and the batch does not keep cut answers.
+    /// The answer is cut, and the batch does not keep cut answers.
     Cut,
-    /// Its form or its fields are not what the schema demands: why, as the model is told.
+    /// The answer's form or fields do not satisfy the schema: the fault, as sent to the model.
     Invalid(String),
 }
 
-/// Judges an answer: it must be whole unless cut answers are kept, and satisfy form and schema. `wrong`
-/// says what is wrong with its form.
+/// Judges an answer: it must be whole unless cut answers are kept, and satisfy form and schema.
+/// `wrong` is the fault in its form, if any.
 ///
 /// # Errors
-/// As [`sandbox::validate_answer`].
+/// The errors of [`sandbox::validate_answer`].
 pub(crate) async fn accept(
     services: &Services,
     job: &Job,
@@ -180,7 +180,7 @@ pub(crate) async fn accept(
 }
 
 impl Acceptance {
-    /// Turns an answer that is refused into a failure. The model is told once what was wrong, and may
+    /// Turns an answer that is refused into a failure. The model is told the fault once, and may
     /// satisfy the schema then.
     fn require(
         self,

@@ -2,7 +2,8 @@
 //!
 //! * `inquiry`: asks any question and accepts the answer; `answer`: asks about a document; `embed`: gets
 //!   a document's vector
-//! * [`prompt`]: the question of a call; `prompt_builder`: its words, `template`: texts with names to fill in
+//! * [`prompt`]: the question of a call; `prompt_builder`: its text; `template`: texts with names
+//!   to fill in
 //! * `expression`: whether an expression of the author's is true of an answer
 //! * `output_cap`: the cap on output where the author states none
 //! * [`row`]: a prompt for each row of a table

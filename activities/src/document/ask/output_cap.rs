@@ -1,12 +1,12 @@
-//! The cap on output where the batch's author states none.
+//! The default cap on output, for batches whose author states none.
 //!
-//! The cap stops an answer that does not end; it is not an estimate. It is the least of:
+//! The cap stops an endless answer; it does not estimate the length. It is the least of:
 //!
 //! | bound | because |
 //! |---|---|
 //! | the model's own cap | a larger one is refused |
-//! | what it writes within `request-timeout`, [`UNKNOWN_SPEED`] while its speed is not known | a longer
-//! answer is paid for and lost |
+//! | the output that it can write within `request-timeout`, [`UNKNOWN_SPEED`] while its speed is not known | a longer answer is paid for and lost |
+//! | 10 % of the limit of output tokens a minute | one answer must not hold up the others |
 //! | a tenth of the limit of output tokens a minute | one answer must not hold up the others |
 //! | [`HELD`] and the thinking tokens, where the vendor charges the cap against the limit | each call
 //! would take that much of the limit |

@@ -80,8 +80,8 @@ impl Content {
     }
 }
 
-/// Tokens of a page that is seen as a picture: from 258 (Gemini) to 3,000 and a picture (Anthropic).
-/// The limiter learns the ratio.
+/// Tokens of a page that is sent as a picture: from 258 (Gemini) to 3,000 and a picture
+/// (Anthropic). The limiter learns the ratio.
 const TOKENS_PER_PAGE: u64 = 2_000;
 
 /// The question of a call.
@@ -91,12 +91,12 @@ pub(crate) struct Question<'a> {
     content: &'a Content,
     schema: Option<Cow<'a, Value>>,
     max_output_tokens: u32,
-    /// The cap that the author states or the plan chose; sent whatever is known of the model.
+    /// The cap that the author states or the plan chose; sent for every model, known or not.
     stated: u32,
-    /// Output that is seldom exceeded, where the cap says little about that.
+    /// Output that is seldom exceeded, if it is far below the cap.
     likely: Option<u32>,
     asked_with: &'a BTreeMap<ModelId, AskedWith>,
-    /// Hash of what prompts like this one share.
+    /// Hash of the parts that similar prompts share.
     pub(crate) template: u64,
     cache: bool,
     /// How often `max_output_tokens` was raised.
@@ -106,7 +106,7 @@ pub(crate) struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// The batch's question about one document.
+    /// Builds the batch's question about one document.
     pub(crate) fn for_document(
         job: &'a Job,
         template: u64,
@@ -132,7 +132,7 @@ impl<'a> Question<'a> {
     /// Adds a note after the batch's instructions.
     pub(crate) fn with_note(mut self, note: &str) -> Self {
         self.wording.add(note);
-        // Other instructions get other answers.
+        // Different instructions get different answers.
         self.template ^= hash([note.as_bytes()]);
         self
     }
@@ -142,14 +142,14 @@ impl<'a> Question<'a> {
         Self { schema: schema.map(Cow::Owned), ..self }
     }
 
-    /// Turns prompt caching off, for a question that is asked seldom: writing a prefix to the cache
-    /// costs more than reading it once saves.
+    /// Turns prompt caching off for a question that is asked seldom: writing a prefix to the cache
+    /// costs more than one read saves.
     pub(crate) fn without_cache(self) -> Self {
         Self { cache: false, ..self }
     }
 
-    /// Sets how often the cap was raised, and whether that was because the document's own answer was
-    /// cut or because those of others were.
+    /// Sets how often the cap was raised, and whether the reason was the document's own cut answer
+    /// or those of other documents.
     pub(crate) fn with_room(self, raises: u32, was_cut: bool) -> Self {
         let max_output_tokens = self.stated.saturating_mul(RAISE.saturating_pow(raises));
         // An answer that was cut once is likely to be long.
@@ -168,8 +168,8 @@ impl<'a> Question<'a> {
         cap.map_or(self.max_output_tokens, |cap| self.max_output_tokens.min(cap.max(self.stated)))
     }
 
-    /// Adds what was wrong with the answer before. Such documents are few, and are not told apart from
-    /// the others of their template.
+    /// Adds the fault of the answer before. Such documents are few, and share their template with
+    /// the others.
     pub(crate) fn with_correction(mut self, amiss: &str) -> Self {
         self.wording.add(amiss);
         self.without_cache()
@@ -214,7 +214,8 @@ impl<'a> Question<'a> {
         input_tokens(&self.wording, self.content, model.model(), self.schema.as_deref())
     }
 
-    /// The estimated use of a call whose provider did not report it: what was sent, and the answer.
+    /// The estimated use of a call whose provider did not report it: of the request, and of the
+    /// answer.
     pub(crate) fn estimate(&self, model: &ModelId, answer: &str) -> Usage {
         let (uncached_input, output) = (self.input_tokens_of(model), tokens::estimate(answer));
         Usage { uncached_input, output, ..Usage::default() }
@@ -243,8 +244,8 @@ impl<'a> Question<'a> {
 }
 
 impl caller::Question for Question<'_> {
-    /// Those whose answer was cut are the ones with long answers: what the others use says too little
-    /// about them.
+    /// Returns a separate template for documents whose answer was cut: their answers are long, and
+    /// statistics of the others underestimate them.
     fn template(&self) -> u64 {
         let raises = self.raises.to_le_bytes();
         if self.was_cut { self.template ^ hash([&b"raised"[..], &raises]) } else { self.template }

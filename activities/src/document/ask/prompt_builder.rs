@@ -1,4 +1,4 @@
-//! The words of a document's prompt: the system prompt, the turns before, and what surrounds the
+//! The text of a document's prompt: the system prompt, the turns before, and the text around the
 //! document in its own turn.
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use tidegate_workflows::contract::{self, Job};
 use super::template::{self, Text, Variables};
 use crate::output::job::Document;
 
-/// Names that templates know of every document.
+/// Variables of templates that every document has.
 pub(crate) const OF_ALL: [&str; 3] = ["document", "id", "name"];
 
 /// Facts of a document for templates.
@@ -34,7 +34,7 @@ impl<'a> DocumentFacts<'a> {
     pub(crate) fn new(document: &'a Document, text: &'a str) -> Self {
         let Document { id, uri, fields, .. } = document;
         let (file, member) = uri.split_once('#').unwrap_or((uri, ""));
-        // After the `#` stands a record's number, or a name within an archive.
+        // After the `#` is a record's number, or a name within an archive.
         let is_record = document.text.is_some() || !fields.is_empty();
         let path = if member.is_empty() || is_record { file } else { member };
         // The last name counts in an archive within an archive; a second file of one path has a number
@@ -57,34 +57,34 @@ impl<'a> DocumentFacts<'a> {
     }
 }
 
-/// The words of one call.
+/// The text of one call's prompt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PromptText<'a> {
     pub(crate) system: Cow<'a, str>,
     pub(crate) turns: Vec<Turn>,
-    /// Where the instructions stand, and so where a note is added.
+    /// Position of the instructions, and so of an added note.
     pub(crate) place: InstructionsPosition,
     pub(crate) instructions: Cow<'a, str>,
     /// Whether the system prompt is equal for all documents.
     pub(crate) is_shared: bool,
 }
 
-/// Where the instructions stand.
+/// Position of the instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum InstructionsPosition {
     /// They are the system prompt.
     System,
-    /// Before the document.
+    /// In a turn before the document.
     Before,
-    /// In the document's turn; the document stands within them, or in a turn before.
+    /// In the document's turn. The document is within the instructions or in a turn before.
     Around,
 }
 
 impl<'a> PromptText<'a> {
-    /// The words about one document.
+    /// Builds the text about one document.
     ///
     /// # Errors
-    /// A sentence that says where a template cannot be filled.
+    /// A sentence that names the place of the template's fault.
     pub(crate) fn build(job: &'a Job, about: &DocumentFacts<'_>) -> Result<Self, String> {
         let place = place(job)?;
         let variables = if job.template { about.variables() } else { Variables::new() };
@@ -128,13 +128,13 @@ impl<'a> PromptText<'a> {
         }
     }
 
-    /// What stands in the document's own turn.
+    /// The content of the document's own turn.
     pub(crate) fn document_turn(&self) -> Said<'_> {
         document_turn(self.place, &self.instructions)
     }
 
-    /// Estimated tokens of all words, without the markers of roles; and whether those of the document
-    /// are included.
+    /// Estimates the tokens of all text, without the markers of roles. The second value is whether
+    /// the document's tokens are included.
     pub(crate) fn tokens(&self) -> (u64, bool) {
         let turns: u64 = self.turns.iter().map(|turn| tokens::estimate(&turn.text)).sum();
         let own = tokens::estimate(&self.instructions);
@@ -180,7 +180,7 @@ fn document_turn(place: InstructionsPosition, instructions: &str) -> Said<'_> {
     }
 }
 
-/// An example is a turn with its document, and a turn with its answer.
+/// Turns an example into two turns: its document, and its answer.
 fn example(
     job: &Job,
     place: InstructionsPosition,

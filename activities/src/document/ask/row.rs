@@ -4,11 +4,11 @@ use minijinja::Value;
 
 use super::template::{Text, Variables};
 
-/// The variable with all cells of a row by their columns, for columns whose names cannot be written in
-/// a template: `{{ row["Company name"] }}`. A column of this name takes precedence.
+/// Variable that holds all cells of a row by their columns, for columns whose names cannot be
+/// written in a template: `{{ row["Company name"] }}`. A column of this name takes precedence.
 const ROW: &str = "row";
 
-/// Where its author wrote it.
+/// The prompt's place, for messages.
 const PLACE: &str = "--prompt";
 
 /// A text in which `{{ column }}` stands for a row's cell.
@@ -16,10 +16,10 @@ const PLACE: &str = "--prompt";
 pub struct RowPrompt(String);
 
 impl RowPrompt {
-    /// A prompt for the rows of a table with these columns.
+    /// Checks a prompt for the rows of a table with these columns.
     ///
     /// # Errors
-    /// A sentence that says where it cannot be parsed as a template, or which name is not a column.
+    /// A sentence that names the place of a syntax error, or the name that is not a column.
     pub fn new(text: String, columns: &[&str]) -> Result<Self, String> {
         let names = Text { place: PLACE, text: &text }.names()?;
         let all = || columns.join(", ");
@@ -40,7 +40,7 @@ impl RowPrompt {
     /// Fills in these cells, by their columns.
     ///
     /// # Errors
-    /// A sentence that says what is wrong, and in which line.
+    /// A sentence that states the fault and its line.
     pub fn fill<'a>(
         &self,
         cells: impl Iterator<Item = (&'a str, &'a str)> + Clone,

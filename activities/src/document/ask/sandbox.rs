@@ -1,7 +1,8 @@
-//! Work on texts of a batch's author and of a model that may take all memory or never end: filling
-//! templates, judging answers by a schema. It runs in a process that may crash.
+//! Work that may use up memory or never end, on texts of a batch's author and of a model: filling
+//! templates, and validating answers by a schema. It runs in a process that may crash.
 //!
-//! Most templates and schemas are proved to be harmless, and are processed without one.
+//! Most templates and schemas are proved to be harmless, and are processed without a process of
+//! their own.
 
 use std::{
     borrow::Cow,
@@ -27,13 +28,13 @@ use crate::{
     schema::SchemaValidator,
 };
 
-/// Follows the argument that makes the program a reader of documents.
+/// The argument after the one that starts the program as a reader of documents.
 pub const ARGUMENT: &str = "work";
 
 /// A template holds its values in memory several times; the thread's stack counts too.
 const BOUNDS: Bounds = Bounds { memory: 1 << 30, time: Duration::from_secs(10) };
 
-/// One piece of work.
+/// One piece of work for the process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Work<'a> {
@@ -47,7 +48,7 @@ enum Work<'a> {
     Validate { schema: Cow<'a, Value>, answer: Cow<'a, str> },
 }
 
-/// What the process is told of a document.
+/// The facts of a document that are sent to the process.
 #[derive(Debug, Serialize, Deserialize)]
 struct SentFacts<'a> {
     id: Cow<'a, str>,
@@ -72,7 +73,7 @@ impl<'a> SentFacts<'a> {
     }
 }
 
-/// The prompt text about one document.
+/// Builds the prompt text about one document.
 ///
 /// # Errors
 /// `InvalidInput` where a template cannot be filled; `Transient` where the process cannot be started.
@@ -112,7 +113,7 @@ pub(crate) async fn examine_checks(reader: &Reader, job: &Job) -> Result<(), Fai
     said.unwrap_or_else(too_much).map_err(Failure::invalid_input)
 }
 
-/// The results of a job's expressions for an answer.
+/// Evaluates a job's expressions for an answer.
 ///
 /// # Errors
 /// `Transient` where the process cannot be started.
@@ -144,7 +145,7 @@ pub(crate) async fn evaluate_checks(
     Ok(said.unwrap_or_else(too_much))
 }
 
-/// The fault of an answer by its schema, or `None`.
+/// Validates an answer by its schema; returns its fault, or `None`.
 ///
 /// # Errors
 /// `InvalidOutput`, final, where judging takes too long or too much memory; `Transient` where the

@@ -22,13 +22,14 @@ const BYTES_OF_FUEL: usize = 16;
 /// at worst.
 const MAX_TEXT: usize = 64 << 10;
 
-/// Enough stack for what such a text can nest; only what is used of it takes memory.
+/// Stack for the deepest nesting of such a text; the operating system provides only the part in
+/// use.
 const STACK: usize = 512 << 20;
 
 /// Bytes by which a text may exceed everything that it can name together.
 const SPARE_BYTES: usize = 1 << 20;
 
-/// Most bytes in the tags of a plain text.
+/// Maximum bytes in the tags of a plain text.
 const MAX_PLAIN: usize = 4 << 10;
 
 /// Words that begin a plain text's statements.
@@ -50,22 +51,22 @@ const PLAIN_FILTERS: [&str; 12] = [
     "upper",
 ];
 
-/// Values by their names.
+/// Values of templates by their names.
 pub(crate) type Variables<'a> = BTreeMap<&'a str, Value>;
 
-/// A text with names in it.
+/// A text with variables in it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Text<'a> {
-    /// The field where its author wrote it, such as `instructions`.
+    /// The field of the author's input, such as `instructions`.
     pub(crate) place: &'a str,
     pub(crate) text: &'a str,
 }
 
 impl Text<'_> {
-    /// The names that it uses, apart from those that it defines.
+    /// Returns the names that the text uses, apart from those that it defines.
     ///
     /// # Errors
-    /// A sentence that says where it cannot be parsed as a template.
+    /// A sentence that names the place of a syntax error.
     pub(crate) fn names(self) -> Result<BTreeSet<String>, String> {
         self.run_deep(|| self.names_here())
     }
@@ -84,7 +85,7 @@ impl Text<'_> {
     /// Fills in the values of the names.
     ///
     /// # Errors
-    /// A sentence that says what is wrong, and in which line.
+    /// A sentence that states the fault and its line.
     pub(crate) fn fill(self, with: &Variables<'_>) -> Result<String, String> {
         self.run_deep(|| self.fill_here(with))
     }
@@ -131,13 +132,14 @@ pub(super) fn run_deep<T: Send>(
     })
 }
 
-/// Most bytes that a text may put out: twice everything that it can name, and some more.
+/// Maximum bytes that a text may put out: twice the bytes of everything that it can name, and
+/// [`SPARE_BYTES`].
 pub(super) fn max_output_bytes(text: &str, with: &Variables<'_>) -> usize {
     let texts = with.values().filter_map(|value| value.as_str()).map(str::len);
     text.len() + 2 * texts.sum::<usize>() + SPARE_BYTES
 }
 
-/// A sentence about an error in the text at this place, where these names are known.
+/// Describes an error in the text at this place, where these names are known.
 pub(super) fn fault(place: &str, error: &Error, known: &Variables<'_>) -> String {
     let line = error.line().map_or_else(String::new, |line| format!(", line {line}"));
     let what = match error.kind() {
@@ -155,8 +157,8 @@ pub(super) fn fault(place: &str, error: &Error, known: &Variables<'_>) -> String
     format!("{place}{line}: {what}")
 }
 
-/// Whether no value of a text can be much longer than those that it is filled with: it has only names,
-/// their fields, comparisons, `if`, and filters that make nothing longer.
+/// Whether no value of a text can be much longer than the values that it is filled with: it has
+/// only names, their fields, comparisons, `if`, and filters that lengthen nothing.
 pub(crate) fn is_plain(text: &str) -> bool {
     let (mut rest, mut bytes) = (text, 0);
     while let Some(begin) = ["{{", "{%", "{#"].iter().filter_map(|tag| rest.find(tag)).min() {
@@ -222,12 +224,12 @@ pub(super) fn engine<'t>(bytes: usize) -> Environment<'t> {
     if let Ok(syntax) = syntax.build() {
         engine.set_syntax(syntax);
     }
-    // The output is not HTML, whatever its name.
+    // The output is not HTML, even if the template's name ends in `.html`.
     engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     engine
 }
 
-/// A writer that takes no more than its room.
+/// A writer of bounded length.
 struct Bounded {
     text: Vec<u8>,
     room: usize,

@@ -1,5 +1,5 @@
-//! The most that checks may cost: each model of the route is asked twice, and each judge judges each
-//! answer.
+//! Upper bound on the cost of checks: each model of the route is asked twice, and each judge judges
+//! each answer.
 
 use chrono::Utc;
 use tidegate_calls::route::Route;
@@ -31,14 +31,14 @@ impl<'a> Bound<'a> {
         self.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or_default()
     }
 
-    /// US dollars of an answer of this model of the route, and its verdicts.
+    /// US dollars of an answer of this model of the route, verdicts included.
     fn answer_usd(&self, level: &Route, input: u64) -> f64 {
         let output = u64::from(self.job.likely_output_tokens());
         let asked = level.models.iter().map(|model| self.usd(model, input, output));
         asked.fold(0.0, f64::max) + self.verdicts_usd(input, 0)
     }
 
-    /// US dollars of all verdicts on an answer except the first `but_for`.
+    /// US dollars of the verdicts on an answer, without the first `but_for`.
     pub(crate) fn verdicts_usd(&self, input: u64, but_for: usize) -> f64 {
         let input = input + u64::from(self.job.likely_output_tokens());
         let judges = Self::judges(self.job).skip(but_for);

@@ -1,5 +1,5 @@
-//! A model that judges an answer: it sees the document and the answer, says whether the answer passes,
-//! and does not change it.
+//! A model that judges an answer: it gets the document and the answer, and states whether the
+//! answer passes. It does not change the answer.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::{
     services::Services,
 };
 
-/// Few verdicts are longer.
+/// Cap on a verdict's output; few verdicts are longer.
 pub(crate) const VERDICT_TOKENS: u32 = 256;
 
 /// Added after the judge's own instructions.
@@ -51,8 +51,8 @@ struct Said {
     reason: String,
 }
 
-/// Has an answer judged, once. If the judge has no quota or money left, or cannot be asked for another
-/// lasting reason, the answer stays unchecked.
+/// Asks a judge about an answer, once. If the judge has no quota or money left, or cannot be asked
+/// for another lasting reason, the answer stays unchecked.
 ///
 /// # Errors
 /// A [`Failure`] that is retried: the judge's turn comes later.
@@ -98,7 +98,7 @@ fn verdict(said: &str) -> Option<Verdict> {
     Some(if passed { Verdict::Passed } else { Verdict::Failed(reason) })
 }
 
-/// Whether the judge can be asked soon. A turn that is further off than Temporal waits does not count.
+/// Whether the judge can be asked soon. A turn beyond Temporal's longest wait does not count.
 fn is_asked_soon(failure: &Failure, services: &Services) -> bool {
     let wait = match failure.retry {
         Retry::Turn(wait) | Retry::After(wait) if failure.kind == FailureType::QuotaWait => wait,

@@ -1,5 +1,6 @@
-//! Answers with checks: the model is asked, its answer is checked, it is asked once more with what was
-//! wrong, and then the next model of the route is asked, if the batch escalates.
+//! Answers with checks: the model is asked and its answer is checked. After a failed check it is
+//! asked once more and told the fault. After a second failure the next model of the route is asked,
+//! if the batch escalates.
 //!
 //! ```text
 //! ask ──► expressions ──► judges, one an attempt ──► result
@@ -9,7 +10,7 @@
 //! ```
 //!
 //! An attempt makes one call. Its outcome is stored ([`Pending`]) before the attempt ends, so that
-//! nothing is bought twice, whatever dies. These calls take nothing of the batch's retry budget; their
+//! a crash does not pay for it twice. These calls use nothing of the batch's retry budget; their
 //! number is bounded by [`MAX_ASKS`] for each model and the number of judges.
 
 mod cost_bound;
@@ -46,7 +47,7 @@ use crate::{
 /// The outcome of an attempt.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// An answer that passes, or could not be judged; and the cost of other activities for it.
+    /// An answer that passed or could not be judged, and the cost of other activities for it.
     Passed(Box<DocumentResult>, Spend),
     /// The next model of the route is to be asked.
     Escalates,
@@ -71,7 +72,7 @@ impl Checking<'_> {
     /// Takes the next step with a document, which is one call.
     ///
     /// # Errors
-    /// A [`Failure`] that says whether and when to go on; a final `CheckFailed` where no answer has
+    /// A [`Failure`] with the time of a retry, if any; a final `CheckFailed` where no answer has
     /// passed.
     pub(crate) async fn answer(self) -> Result<Outcome, Failure> {
         let Self { services, attempt, shard, document, version, .. } = &self;
@@ -154,7 +155,7 @@ impl Checking<'_> {
         Ok(())
     }
 
-    /// Decides what follows from an answer's checks.
+    /// Decides the next step from the results of an answer's checks.
     async fn decide(
         &self,
         mut pending: Pending,
@@ -183,7 +184,8 @@ impl Checking<'_> {
         Err(self.give_up(pending, Failure::check_failed(&names), place).await)
     }
 
-    /// An answer has failed its checks, and this model cannot give another.
+    /// Handles an answer that failed its checks when this model cannot be asked again: escalates to
+    /// the next model, or gives up.
     async fn cannot_ask(
         &self,
         mut pending: Pending,
@@ -195,7 +197,7 @@ impl Checking<'_> {
             self.store(pending, place).await?;
             return Ok(Outcome::Escalates);
         }
-        // The document failed its last checks, not the budget that ran out.
+        // The reason reported is the last failed checks, not the exhausted budget.
         let failure = match failure.kind {
             FailureType::BudgetExceeded | FailureType::QuotaExhausted => {
                 let names = quoted(&names(&pending.failed_checks()));
@@ -212,7 +214,7 @@ impl Checking<'_> {
         self.services.pending_writes.write(self.attempt, &bought).await.map(drop)
     }
 
-    /// Stores the last answer, for people.
+    /// Gives a document up, and stores its last answer for people to read.
     async fn give_up(&self, pending: Pending, failure: Failure, place: &Location) -> Failure {
         let Self { attempt, refused, .. } = self;
         attempt.set_failed_checks(names(&pending.failed_checks()));
@@ -237,7 +239,7 @@ impl Checking<'_> {
     }
 
     /// Reserves money for all calls that may follow this one; the call itself reserves its own. A
-    /// document is not begun unless all of them can be paid.
+    /// document is started only if all of them can be paid.
     async fn hold(
         &self,
         pending: &Pending,
@@ -274,7 +276,7 @@ pub(crate) async fn remove_state(place: &Location) {
     }
 }
 
-/// Where an answer of `id` is stored while it is checked.
+/// Location of the document's answer while it is checked.
 pub(crate) fn location(shard: &Shard, document: &Document) -> Location {
     Pending::location(&shard.output, &document.id)
 }
@@ -309,7 +311,7 @@ fn reasons(failed: &[Checked]) -> String {
     failed.iter().map(reason).collect::<Vec<_>>().join("; ")
 }
 
-/// The correction that the model is told.
+/// The correction that is sent to the model.
 fn correction(failed: &[Checked]) -> String {
     format!(
         "Your last answer was refused, because it does not pass what is checked: {}. Look at the document again, and answer again.",

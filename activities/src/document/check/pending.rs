@@ -32,9 +32,9 @@ pub(crate) struct Pending {
     pub(crate) asks: u32,
     /// Calls that returned an answer or a verdict.
     pub(crate) step: u32,
-    /// The cost of other activities.
+    /// The cost of earlier activities.
     pub(crate) before: Spend,
-    /// The activity that wrote this, by the time at which it was scheduled.
+    /// The activity that wrote this, by its scheduled time.
     activity: i64,
     /// The calls of that activity.
     counts: CallCounts,
@@ -60,7 +60,7 @@ impl Pending {
         Ok(pending.filter(|pending| pending.result.as_ref().is_some_and(is_ours)))
     }
 
-    /// An attempt continues from here: the reports of the attempts before may be lost.
+    /// Continues an attempt from this state, because the reports of earlier attempts may be lost.
     pub(super) fn resume_with(&mut self, attempt: &Attempt) {
         if self.activity == attempt.scheduled_millis {
             attempt.call.recall(self.counts, self.discarded);
@@ -71,8 +71,8 @@ impl Pending {
         attempt.set_asked_answers(self.answers());
     }
 
-    /// The answers that were asked for, as a failure reports them. The reason of each quotes the answer
-    /// before, and stays in the store.
+    /// Returns the answers that were asked for, in the form of a failure's report. The reasons are
+    /// left out, because they quote the answers.
     pub(super) fn answers(&self) -> Vec<AskedAnswer> {
         let answer = |asked: &AskedModel| {
             let AskedModel { model, level, failed, why: _ } = asked.clone();
@@ -92,7 +92,7 @@ impl Pending {
         Ok(Bought::new(place, json(self)?).replacing())
     }
 
-    /// The answer, with all that it cost.
+    /// Turns the state into a result that includes all costs.
     pub(super) fn into_result(self, attempt: &Attempt, escalates: bool) -> Option<DocumentResult> {
         let result = self.result?;
         let has_price = result.cost_usd.is_some();
@@ -101,8 +101,8 @@ impl Pending {
         Some(DocumentResult { asked, ..result }.with_spend(spend, has_price))
     }
 
-    /// Whether the answer still needs its expressions evaluated: a process for them could not be
-    /// started.
+    /// Whether the answer's expressions are still to be evaluated, because no process for them
+    /// could be started.
     pub(super) fn needs_expressions(&self, job: &Job) -> bool {
         let mut expressions = job.checks.iter().filter(|check| check.judge.is_none());
         let is_known = |result: &DocumentResult, check: &Check| {
@@ -129,7 +129,7 @@ impl Pending {
         Some((check.name.as_str(), check.judge.as_ref()?))
     }
 
-    /// Moves on to the next model, if there is one of this many.
+    /// Moves on to the next of `levels` models. Returns whether there is one.
     pub(super) fn move_to_next_model(&mut self, levels: usize) -> bool {
         let next = self.level + 1;
         let goes_on = usize::try_from(next).is_ok_and(|next| next < levels);

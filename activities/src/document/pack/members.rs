@@ -1,10 +1,10 @@
-//! How several documents stand in one prompt, and their answers in one reply.
+//! The layout of several documents in one prompt, and of their answers in one reply.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The text of all documents, each in an item of its own. A document's text cannot end its item.
+/// Joins the documents' texts, each in an item of its own. A document's text cannot end its item.
 pub(super) fn text<'a>(documents: impl Iterator<Item = &'a str>, salt: u64) -> String {
     let item = |(place, text): (usize, &str)| {
         format!(
@@ -20,8 +20,8 @@ fn name(salt: u64, place: usize) -> String {
     format!("{salt:04x}-{}", place + 1)
 }
 
-/// The schema of all answers. Definitions of the batch's schema stay at the top, where references look
-/// for them.
+/// The schema of all answers. Definitions of the batch's schema stay at the top, because references
+/// look for them there.
 pub(super) fn form(schema: Option<&Value>) -> Value {
     let mut one = schema.cloned().unwrap_or_else(|| json!({"type": "string"}));
     let mut form = json!({
@@ -66,9 +66,9 @@ pub(super) fn unmovable(schema: &Value) -> Option<String> {
     }
 }
 
-/// The answers by the indices of their documents. An id that was answered twice has no answer, because
-/// it is not clear which is meant. In a cut reply, all whole entries count. Where there is a schema, an
-/// answer is JSON, a text included.
+/// Matches the answers to the indices of their documents. An id with two answers is ambiguous and
+/// gets none. In a cut reply, all whole entries count. If there is a schema, each answer is JSON,
+/// texts included.
 pub(super) fn match_answers(
     answer: &str,
     salt: u64,
@@ -94,8 +94,8 @@ pub(super) fn match_answers(
     answers.into_iter().filter_map(only).collect()
 }
 
-/// The whole entries of the list, up to its end or its cut. Models without native JSON output put a
-/// fence around it, or a sentence before it.
+/// Returns the whole entries of the list, up to its end or its cut. Models without native JSON
+/// output may put a fence around it or a sentence before it.
 fn entries(answer: &str) -> Vec<Map<String, Value>> {
     let list = answer.split_once("\"answers\"").and_then(|(_, rest)| rest.split_once('['));
     let (mut rest, mut entries) = (list.map_or("", |(_, list)| list), Vec::new());

@@ -1,4 +1,4 @@
-//! The content of a document that is sent: its text, or its pages.
+//! The content of a document to send: its text, or its pages.
 
 use bytes::Bytes;
 use tidegate_calls::route::Route;
@@ -19,12 +19,13 @@ use crate::{
     storage::Error,
 };
 
-/// A text of fewer bytes is not counted against a worker's memory.
+/// Size in bytes from which a text is counted against the worker's memory.
 const LARGE: usize = 1 << 20;
 
-/// Most pages of a document that are sent as pictures. Bedrock's Converse takes twenty pictures in a
-/// message (<https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-call.html>),
-/// the others more.
+/// Maximum pages of a document that are sent as pictures. Bedrock's Converse takes twenty pictures
+/// in a message
+/// (<https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-call.html>), other
+/// APIs more.
 const MAX_PAGE_PICTURES: u32 = 20;
 
 /// A document's bytes as they are in its store, not parsed yet.
@@ -36,7 +37,7 @@ pub(crate) struct Raw {
     held: MemoryShare,
 }
 
-/// The content of a document that is sent.
+/// The content of a document to send.
 #[derive(Debug)]
 pub(crate) struct Extracted {
     pub(crate) content: Content,
@@ -44,7 +45,7 @@ pub(crate) struct Extracted {
     pub(crate) version: Version,
     /// Whether a parser was needed.
     pub(crate) parsed: bool,
-    /// Where each page begins in its text, in bytes; empty where that is not known.
+    /// The start of each page in the text, in bytes; empty if not known.
     pub(crate) pages: Vec<usize>,
     /// Its share of this worker's memory.
     pub(crate) held: MemoryShare,
@@ -58,21 +59,22 @@ enum Body {
     File(Bytes, String),
 }
 
-/// How carefully a document is read that may kill the process. An attempt knows how many workers have
-/// died while it read.
+/// Protection against a document that kills the process that reads it. An attempt knows how many
+/// workers have died during a read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Care<'a> {
-    /// No deaths are known, and none is reported.
+    /// Deaths are neither known nor recorded.
     None,
-    /// The activity is about this document alone.
+    /// For an activity on this document alone.
     Alone(&'a Attempt),
-    /// The document is one of several. After a worker's death it is not known which of them caused it,
-    /// so none that may take much memory is read.
+    /// For an activity on several documents. The document that killed a worker is then unknown, so
+    /// no document that may take much memory is read.
     Several(&'a Attempt),
 }
 
 impl<'a> Care<'a> {
-    /// For one of several documents, of an activity that may count deaths.
+    /// Returns the protection for one of several documents; `None` is an activity that does not
+    /// count deaths.
     pub(crate) fn of_several(attempt: Option<&'a Attempt>) -> Self {
         attempt.map_or(Self::None, Self::Several)
     }
@@ -84,12 +86,12 @@ impl<'a> Care<'a> {
         }
     }
 
-    /// Whether an attempt before this one has found that the document must be asked again.
+    /// Whether an earlier attempt has found that the document must be asked again.
     pub(crate) fn knows_an_update(self) -> bool {
         self.attempt().is_some_and(|attempt| attempt.state().document.updated)
     }
 
-    /// Returns whether the server was told.
+    /// Begins a read. Returns whether the server was told of it.
     ///
     /// # Errors
     /// `UnreadableDocument` when enough workers have died.
@@ -119,12 +121,12 @@ impl<'a> Care<'a> {
     }
 }
 
-/// The version of a document from its stamp, without reading the content.
+/// Gets the version of a document from its stamp, without reading the content.
 pub(crate) async fn fetch_version(
     services: &Services,
     document: &Document,
 ) -> Result<Version, Failure> {
-    // A fault of the location is reported when it is read.
+    // The read reports a fault of the location.
     let Ok(location) = services.storage.resolve(split_uri(document).0) else {
         return Ok(Version::default());
     };
@@ -238,7 +240,7 @@ pub(crate) async fn extract(
     }
     let mut pages = Vec::new();
     let content = match read.map_err(|error| no_reader(&error))? {
-        // All of its pages are sent as pictures: none is missing.
+        // All pages are sent as pictures, so none is missing.
         Ok(read) if attached => {
             version = version.extracted(Fingerprint::of_bytes(&bytes), LeftOut::default());
             Content::Pdf(bytes, read.pages.unwrap_or(1))
@@ -257,7 +259,7 @@ pub(crate) async fn extract(
                 ),
             }
         }
-        // A scan: the model reads pictures.
+        // A scan: its pages are sent as pictures.
         Err(Unreadable::NoTextLayer { pages }) if attached => {
             version = version.extracted(Fingerprint::of_bytes(&bytes), LeftOut::default());
             Content::Pdf(bytes, pages)
@@ -294,7 +296,7 @@ pub(crate) async fn fetch_unless_read(
     }
 }
 
-/// The URI of a document's object, and its path within it if that is an archive.
+/// Splits a document's URI into the URI of its object and, for an archive, the path within it.
 fn split_uri(document: &Document) -> (&str, Option<&str>) {
     match document.uri.split_once('#') {
         Some((archive, member)) if document.text.is_none() => (archive, Some(member)),

@@ -1,4 +1,4 @@
-//! Whether a document is done already: there is an answer to this question about this content.
+//! Whether a document is done already: an answer exists to this question about this content.
 
 use crate::{
     document::read::content::{self, Care, Extracted, Raw},
@@ -12,19 +12,19 @@ use crate::{
     services::Services,
 };
 
-/// What exists of a document's answer.
+/// The existing answer to a document.
 #[derive(Debug)]
 pub(crate) enum ExistingResult {
     /// Its result.
     Done(Box<DocumentResult>),
-    /// No result, or one that answers something else.
+    /// No result, or one that answers another question or content.
     Open(Open),
 }
 
-/// What is known of a document that must be asked.
+/// The facts known of a document that must be asked.
 #[derive(Debug, Default)]
 pub(crate) struct Open {
-    /// What was read of it to decide that.
+    /// The content, if it was read for the decision.
     pub(crate) raw: Option<Box<Raw>>,
     /// Whether the existing result answers this question about an earlier content.
     pub(crate) updated: bool,
@@ -32,8 +32,8 @@ pub(crate) struct Open {
     pub(crate) instead_of: Option<Fingerprint>,
 }
 
-/// Reads a document's result. The document itself is read only where nothing else tells whether it has
-/// changed.
+/// Reads a document's result. Reads the document itself only if its versions do not show whether it
+/// has changed.
 pub(crate) async fn find_existing(
     services: &Services,
     shard: &Shard,
@@ -49,8 +49,8 @@ pub(crate) async fn find_existing(
         return Ok(open(None, false));
     }
     let known = match (&document.version.stamp, &result.version.stamp) {
-        // The store is asked about an object that was not listed, if there is a version to compare
-        // with.
+        // The store is asked for the stamp of an object that was not listed, if there is a version
+        // to compare it with.
         (None, Some(_)) if document.text.is_none() => {
             content::fetch_version(services, document).await?
         }
@@ -72,14 +72,15 @@ pub(crate) async fn find_existing(
         let Some(version) = reread(services, shard, raw, &result, care).await? else {
             return Ok(open(None, true));
         };
-        // Its version is recorded, so that it need not be read again for this.
+        // The version is recorded, so that the next batch need not read the document again.
         result.version = version;
         result.bought(&location, Some(name))?.write().await?;
     }
     Ok(ExistingResult::Done(Box::new(result)))
 }
 
-/// The document's version, if the current reader extracts the text that has the answer.
+/// Returns the document's current version if the current reader extracts the text that the result
+/// answers.
 async fn reread(
     services: &Services,
     shard: &Shard,

@@ -1,8 +1,8 @@
 //! Extracted texts of documents that will be retried: the next attempt does not extract them again.
 //!
-//! Stored under `<run's folder>/texts/<shard>-<index>.json`, with the fingerprint of the bytes and the
-//! stamp of the object. Written when an attempt ends that another will follow, if a parser was needed,
-//! and removed with the last attempt.
+//! Stored under `<run's folder>/texts/<shard>-<index>.json`, with the fingerprint of the bytes and
+//! the stamp of the object. An attempt that needed a parser writes it at its end if another attempt
+//! will follow. The last attempt removes it.
 
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::DocumentTask;
@@ -18,7 +18,7 @@ use crate::{
     storage::Location,
 };
 
-/// A longer text is not stored, in bytes.
+/// Maximum length of a stored text, in bytes.
 const MAX_BYTES: usize = 8 << 20;
 
 /// The extracted text of a document.
@@ -31,7 +31,7 @@ pub(crate) struct StoredText {
     pages: Vec<usize>,
 }
 
-/// A document's text, if it was stored and the document has not changed. Errors are ignored: the
+/// Finds a document's stored text, if the document has not changed. Errors are ignored: the
 /// document is read instead.
 pub(crate) async fn find(
     services: &Services,
@@ -65,7 +65,7 @@ pub(crate) async fn save(
     }
 }
 
-/// Removes it. Failing to remove it does no harm.
+/// Removes the stored text. Failing to remove it does no harm.
 pub(crate) async fn forget(attempt: &Attempt, shard: &Shard, task: &DocumentTask) {
     if attempt.state().document.has_text
         && let Err(error) = place(shard, task).delete().await

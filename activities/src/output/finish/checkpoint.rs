@@ -60,8 +60,8 @@ pub(super) struct Checkpoint {
     pub(super) failures: Written,
 }
 
-/// The first line; the pieces follow, those of the results first. A version that expects one piece does
-/// not recognise it, and begins anew.
+/// The first line; the pieces follow, those of the results first. A version that expects one piece
+/// rejects it, and begins anew.
 #[derive(Serialize, Deserialize)]
 struct Header {
     shards: u32,
@@ -77,7 +77,7 @@ impl Checkpoint {
         folder.child("finish.state")
     }
 
-    /// `None` where no worker has come so far, or the object cannot be parsed.
+    /// Reads the checkpoint; `None` if no worker has written one, or it cannot be parsed.
     pub(super) async fn read(folder: &Location) -> Result<Option<Self>, Failure> {
         let whole = Self::location(folder).read_if_there().await?;
         Ok(whole.and_then(Self::parse))
@@ -111,7 +111,8 @@ impl Checkpoint {
         Ok(Self::location(folder).write(whole).await?)
     }
 
-    /// Removes it. If that fails, a repeated finish continues from there, which does no harm.
+    /// Removes the checkpoint. If that fails, a repeated finish continues from it, which does no
+    /// harm.
     pub(super) async fn forget(folder: &Location) {
         if let Err(error) = Self::location(folder).delete().await {
             tracing::debug!(%error, "a finish's state stays behind");
@@ -119,7 +120,8 @@ impl Checkpoint {
     }
 }
 
-/// The error after the store has given up an old upload: the next attempt begins anew.
+/// Converts an error; if the store has dropped an old upload, removes the checkpoint, so that the
+/// next attempt begins anew.
 pub(super) async fn lost(folder: &Location, error: Error) -> Failure {
     if let Error::Missing(object) = &error {
         Checkpoint::forget(folder).await;

@@ -1,4 +1,4 @@
-//! The results of a batch's checks by name; and the documents that went to the next model, and why.
+//! The results of a batch's checks by name, and the documents that escalated to the next model.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Checks {
     pub by_name: BTreeMap<String, CheckTotals>,
     /// Documents whose answers were checked.
     pub documents: u64,
-    /// Of these, the documents that more than one model of the route was asked about.
+    /// Of these, the documents that were asked of more than one model of the route.
     pub escalated: u64,
     /// How often each model was asked for an answer.
     pub asked: BTreeMap<ModelId, u64>,
@@ -28,7 +28,7 @@ pub struct Checks {
 pub struct CheckTotals {
     /// Results that pass it.
     pub passed: u64,
-    /// Documents that were given up whose last answer fails it.
+    /// Documents that were given up and whose last answer failed it.
     pub failed: u64,
     /// Results whose judge could not be asked.
     pub unchecked: u64,
@@ -69,8 +69,8 @@ impl Checks {
         self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
     }
 
-    /// Adds the answers that a document was asked for, in order: the model of its route, and the checks
-    /// that the answer before failed.
+    /// Adds the answers that a document was asked for, in order: the model, its index in the route,
+    /// and the checks that the answer before failed.
     fn asked_for<'a>(&mut self, asked: impl Iterator<Item = (&'a ModelId, u32, &'a [String])>) {
         let mut before = 0;
         for (model, level, failed) in asked {

@@ -1,12 +1,12 @@
-//! Messages of failed documents, and how many documents have each: messages that differ only in a name
-//! or a number count as one.
+//! Messages of failed documents and their counts: messages that differ only in a name or a number
+//! count as one.
 
 use serde::{Deserialize, Serialize};
 
-/// Most different messages that are counted; further ones count only for their type.
+/// Maximum number of different messages that are counted; further ones count only for their type.
 const KEPT: usize = 30;
 
-/// Messages in a report.
+/// Maximum number of messages in a report.
 const TOLD: usize = 3;
 
 /// Longest message, in words: a provider's messages are seldom longer.
@@ -24,7 +24,7 @@ pub struct Sentence {
     pub message: String,
     /// Documents with this message.
     pub documents: u64,
-    /// What equal messages have in common, while they are counted.
+    /// The message without names and numbers, by which equal messages are counted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     form: String,
 }

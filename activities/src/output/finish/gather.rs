@@ -39,8 +39,8 @@ use crate::{
     storage::{Error, Location, assembly::Assembly},
 };
 
-/// With more documents than this, failures stay in their parts: a single file of them would be of no
-/// use.
+/// With more documents than this, failures stay in their parts: a single file of them would be too
+/// large to use.
 const MAX_IN_ONE_FILE: u64 = 100_000;
 
 /// Bytes of earlier batches' parts that are cached; at least one part is.
@@ -62,8 +62,8 @@ pub(super) struct Gathering<'a> {
     began: Option<DateTime<FixedOffset>>,
     first_part: u32,
     written_as: ResultsAs,
-    /// Results with an object of their own that no planned document has claimed; `None` where the
-    /// workers may not list them, so that each must be read to find out.
+    /// Results with an object of their own that no planned document has claimed. `None` if the
+    /// workers may not list objects, so that each must be read.
     present: Option<Ids>,
     /// Documents whose lines in earlier parts are out of date.
     anew: Ids,
@@ -158,7 +158,7 @@ impl<'a> Gathering<'a> {
         Ok((self.counted, self.answered))
     }
 
-    /// Passes over a shard that is written already: only its claims are made again.
+    /// Skips a shard that is written already, but claims its documents again.
     async fn pass_over(
         &mut self,
         shard: u32,
@@ -186,7 +186,8 @@ impl<'a> Gathering<'a> {
         Ok(found.map(|(_, lines)| part::by_document(lines)).unwrap_or_default())
     }
 
-    /// Called once for each document of the batch.
+    /// Claims a planned document; called once for each. Returns whether it may have a result with
+    /// an object of its own.
     fn claim(&mut self, id: &DocumentId) -> bool {
         if self.truth.as_mut().is_some_and(|truth| !truth.mark_seen(id)) {
             self.without_truth.add(id.as_str());
@@ -255,7 +256,7 @@ impl<'a> Gathering<'a> {
         checkpoint.save(self.folder).await
     }
 
-    /// A document that was asked, or was to be asked.
+    /// Handles a document that was asked, or was to be asked.
     async fn document(
         &mut self,
         planned: Planned,
@@ -263,7 +264,7 @@ impl<'a> Gathering<'a> {
         failed: Option<Bytes>,
     ) -> Result<(), Failure> {
         if let Some(line) = &line {
-            // Whatever it answers, it is a result.
+            // A result, even to another question.
             self.result(line).await?;
         }
         let takes = self.takes;
@@ -295,7 +296,7 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// A document whose answer existed when the batch was planned.
+    /// Handles a document whose answer existed when the batch was planned.
     async fn settle(&mut self, settled: Settled) -> Result<(), Failure> {
         self.claim(&settled.id);
         let line = match self.earlier.line(&settled).await? {
@@ -349,7 +350,7 @@ impl<'a> Gathering<'a> {
     /// Compares an answer to this batch's question with the expected one.
     fn compare(&mut self, result: &DocumentResult) {
         let Some(truth) = &mut self.truth else { return };
-        // It may be of a document that is planned no longer.
+        // The document may no longer be planned.
         truth.mark_seen(&result.id);
         let expected = truth.expected(&result.id).filter(|_| self.takes.question(result));
         if let Some(expected) = expected {
@@ -358,7 +359,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Results that no planned document has claimed.
+    /// Writes results that no planned document has claimed.
     async fn write_others(&mut self) -> Result<(), Failure> {
         let Some(mut present) = self.present.take().filter(|present| !present.is_empty()) else {
             return Ok(());
@@ -423,8 +424,8 @@ impl<'a> SettledDocuments<'a> {
         Self { folder, pages, page: VecDeque::new(), taken: 0 }
     }
 
-    /// The next document, if it comes before `asked` documents that were asked, or directly after the
-    /// one before.
+    /// The next settled document, if it comes before `asked` documents that were asked, or directly
+    /// after the one before.
     async fn next(&mut self, asked: u64) -> Result<Option<Settled>, Failure> {
         while self.page.is_empty() {
             let Some(page) = self.pages.next() else { return Ok(None) };
@@ -470,7 +471,7 @@ impl EarlierParts<'_> {
     }
 }
 
-/// Which results answer the question of this batch.
+/// Selects the results that answer the question of this batch.
 #[derive(Debug, Clone, Copy)]
 struct Takes {
     /// Fingerprint of the question; absent where `job.json` is gone, so that every result counts.
@@ -496,7 +497,7 @@ impl Takes {
     }
 }
 
-/// Where the result of a planned document is.
+/// The place of a planned document's result.
 enum ResultSource {
     /// In its shard's part.
     Sealed(Box<ResultLine>),
@@ -552,7 +553,7 @@ struct Named {
     id: DocumentId,
 }
 
-/// A document of a shard, and what was known of its version when it was planned.
+/// A document of a shard, and its version as known when it was planned.
 #[derive(Deserialize)]
 struct Planned {
     id: DocumentId,

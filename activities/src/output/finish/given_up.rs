@@ -71,7 +71,7 @@ impl GivenUp {
         self.0.is_empty()
     }
 
-    /// For the report: of each type the few most frequent messages.
+    /// Prepares the report: keeps the most frequent messages of each type.
     pub fn into_report(mut self) -> Self {
         for kind in self.0.values_mut() {
             kind.messages = std::mem::take(&mut kind.messages).into_report();

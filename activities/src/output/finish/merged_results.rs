@@ -10,16 +10,16 @@ use crate::{
     storage::{Location, assembly::Assembly},
 };
 
-/// The object with all results, beside their parts.
+/// The object with all results, in addition to their parts.
 pub(super) enum MergedResults {
-    /// None: only the parts exist.
+    /// No object: only the parts exist.
     Nowhere,
     Lines(Assembly),
     Table(Assembly, Box<Table>),
 }
 
 impl MergedResults {
-    /// Continues from what an earlier worker has written.
+    /// Continues from the state of an earlier worker, or begins.
     pub(super) fn begin(
         output: &Location,
         folder: &Location,

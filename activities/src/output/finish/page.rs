@@ -1,5 +1,5 @@
-//! `report.html`: the report for people, in one file that can be mailed. It loads nothing and runs
-//! nothing.
+//! `report.html`: the report for people, in one file that can be mailed. It loads no resources and
+//! has no scripts.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ use crate::{
 
 const STYLE: &str = include_str!("page.css");
 
-/// Nothing is loaded, in any browser.
+/// Forbids browsers to load anything.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 const HEIGHT: f64 = 60.0;

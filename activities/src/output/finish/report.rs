@@ -27,14 +27,14 @@ pub struct Report {
     pub cache_hit_ratio: f64,
     /// Input and output tokens of this run per minute, cached input included.
     pub tokens_per_minute: f64,
-    /// Actions that Temporal Cloud charges for, about: without heartbeats of calls longer than 15 s,
-    /// and queries of people who watch it.
+    /// Approximate actions that Temporal Cloud charges for, without heartbeats of calls longer than
+    /// 15 s and queries by viewers.
     #[serde(default)]
     pub temporal_actions: u64,
     /// The forecast, to compare with the actual use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
-    /// Why documents that could wait paid the full price, where they did.
+    /// Reason why documents that could wait paid the full price, if they did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_price: Option<String>,
     /// Documents with neither a result nor a failure, in a batch that has processed all of them.
@@ -52,20 +52,21 @@ pub struct Report {
     /// The results of the checks.
     #[serde(default, skip_serializing_if = "Checks::is_empty")]
     pub checks: Checks,
-    /// Everything under `results/`, results of earlier runs included, by the model that answered.
+    /// Totals of all results under `results/`, including those of earlier runs, by the model that
+    /// answered.
     pub models: BTreeMap<ModelId, ModelTotals>,
-    /// Why each model of the batch's route after the first may have answered.
+    /// Reason why each further model of the batch's route may have answered.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fallbacks: BTreeMap<ModelId, Fallback>,
-    /// What of the documents of these results was not in the text that was sent, by kind.
+    /// Content of these results' documents that was not in the text that was sent, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<LeftOut, LeftOutTotal>,
-    /// Of these results, those of files that an older version of the reader has read: its text may
-    /// differ from today's.
+    /// Of these results, the number of files whose text was extracted by an older version of the
+    /// reader and may differ from today's.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub older_reader: u64,
-    /// Of these results, those with a stop reason that is not known here, by the provider's own word:
-    /// they may be cut.
+    /// Of these results, those with an unknown stop reason, by the provider's word: they may be
+    /// cut.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown_stop_reasons: BTreeMap<String, u64>,
 }

@@ -50,7 +50,7 @@ impl Rig {
         std::fs::write(self.folder.path().join(format!("results/{name}.json")), text).unwrap();
     }
 
-    /// Finishes a batch of shards of two documents; `done` says whether it has processed all of them.
+    /// Finishes a batch of shards of two documents; `done` is whether it has processed all of them.
     async fn finish(&self, documents: u64, done: bool, totals: Totals) -> Finished {
         let plan = Plan { job: self.job.clone(), documents, renamed: 3, ..plan() };
         let started_at = Some("2026-11-22T10:00:00Z".to_owned());
@@ -125,8 +125,8 @@ async fn a_batch_that_is_done_has_everything_and_can_be_finished_again() {
     assert_eq!(rig.report()["succeeded"], json!(1));
 }
 
-/// The first shard was sealed, the second has begun, the third has not. All of them have results of an
-/// earlier run, and there is one of a document that is not in the plan any more.
+/// The first shard was sealed, the second has begun, the third has not. All of them have results of
+/// an earlier run; one result belongs to a document that is no longer planned.
 #[tokio::test]
 async fn a_cancelled_rerun_keeps_every_result_and_counts_what_was_not_asked() {
     let rig = Rig::new();
@@ -177,7 +177,7 @@ async fn a_document_that_is_nowhere_is_named() {
     assert!(rig.ids("failures.jsonl").is_empty());
 }
 
-/// A worker that died has read the parts before: the next one does not read them again.
+/// The next worker does not repeat the reading of parts by a worker that died.
 #[tokio::test]
 async fn a_finish_goes_on_where_it_was_broken_off() {
     let rig = Rig::new();
@@ -204,7 +204,7 @@ async fn a_finish_goes_on_where_it_was_broken_off() {
     assert!(failure.message.contains("is gone"), "{failure}");
     assert!(!rig.folder.path().join("results.jsonl").exists(), "it is seen when it is complete");
     std::fs::write(&manifest, third).unwrap();
-    // They are written: they are not read again.
+    // The parts are merged already, so they are not read again.
     for name in [
         "results/part-00000.jsonl",
         "_tidegate/batch-1/failures-00000.jsonl",

@@ -1,12 +1,12 @@
-//! When the answers of a batch came, in a bounded number of intervals.
+//! Times of a batch's answers, in a bounded number of intervals.
 
 use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 
-/// Most intervals, however long a batch takes.
+/// Maximum number of intervals, for any length of a batch.
 const STEPS: usize = 120;
 
-/// Answers by the time since the batch began.
+/// Answers by time since the batch began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Timeline {
     /// Seconds of an interval; doubled when the batch outgrows them.

@@ -36,8 +36,8 @@ impl DocumentCounts {
         }
     }
 
-    /// Combines the counts with the workflow's, which knows best which results are its own; results
-    /// that it does not know are assigned by their time.
+    /// Combines the counts with the workflow's. The workflow knows best which results are its own;
+    /// results unknown to it are assigned by their time.
     pub(super) fn finished(self, progress: &Progress) -> Finished {
         let results = self.new + self.old;
         let skipped = progress.totals.skipped.min(results);
@@ -55,7 +55,7 @@ impl DocumentCounts {
     }
 }
 
-/// How many documents leave out something of one kind, and how much in all.
+/// Number of documents with omissions of one kind, and the sum of these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutTotal {
     /// Documents.
@@ -71,13 +71,13 @@ pub(super) struct ResultTotals {
     pub(super) models: BTreeMap<ModelId, (u64, Spend)>,
     /// Results with an unknown stop reason, by the provider's word.
     pub(super) unknown_stop_reasons: BTreeMap<String, u64>,
-    /// What of their documents was not sent, by kind.
+    /// Content of their documents that was not sent, by kind.
     #[serde(default)]
     pub(super) left_out: BTreeMap<LeftOut, LeftOutTotal>,
     /// Results of files that an older reader has read.
     #[serde(default)]
     pub(super) older_reader: u64,
-    /// When the answers of this batch came.
+    /// Times of this batch's answers.
     #[serde(default)]
     pub(super) course: Timeline,
     /// The documents that were given up.

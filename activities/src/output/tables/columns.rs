@@ -1,5 +1,5 @@
-//! Results in columns. A value without a column, or one that does not fit its column, is kept in the
-//! last column as JSON, so that a result reads as it was written.
+//! Results in columns. A value without a column, or one that does not fit its column, is kept in
+//! the last column as JSON, so that a result is read unchanged.
 
 use std::{io::Write, sync::Arc};
 
@@ -74,7 +74,7 @@ pub(in crate::output) async fn write_table(
     ended(of, table.await)
 }
 
-/// The lines of a table.
+/// Reads the lines of a table.
 pub(in crate::output) async fn read(
     of: &Location,
     whole: Bytes,
@@ -151,7 +151,7 @@ pub(super) fn row_group<W: Write + Send>(
 }
 
 impl ColumnType {
-    /// Takes a column's values out of the objects; a value that does not fit stays.
+    /// Moves a column's values out of the objects; a value that does not fit stays in its object.
     fn write(
         self,
         column: &mut SerializedColumnWriter<'_>,
@@ -234,13 +234,13 @@ fn take_column<T>(
     objects.iter_mut().map(take).collect()
 }
 
-/// The values that exist, and which rows have one.
+/// Returns the values that exist, and a flag for each row.
 fn flat<T>(values: Vec<Option<T>>) -> (Vec<T>, Vec<i16>) {
     let levels = values.iter().map(|value| i16::from(value.is_some())).collect();
     (values.into_iter().flatten().collect(), levels)
 }
 
-/// Converts only a time that reads as it was written.
+/// Converts a time only if it is written back unchanged.
 fn millis(value: Value) -> Result<i64, Value> {
     let time = value.as_str().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
     let millis = time.map(|time| time.timestamp_millis());
@@ -252,7 +252,8 @@ fn rfc3339(millis: i64) -> Option<Value> {
     Some(time.to_rfc3339_opts(SecondsFormat::Millis, true).into())
 }
 
-/// An empty list stays in the object: in a column it could not be told from none.
+/// Converts a list of texts. An empty list stays in the object: in a column it equals an absent
+/// one.
 fn texts(value: Value) -> Result<Vec<String>, Value> {
     let list = value.as_array().filter(|list| !list.is_empty()).and_then(|list| {
         list.iter().map(|text| text.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
@@ -260,7 +261,7 @@ fn texts(value: Value) -> Result<Vec<String>, Value> {
     list.ok_or(value)
 }
 
-/// Converts only numbers that read as they were written; others stay in the object.
+/// Converts numbers only if they are written back unchanged; others stay in the object.
 fn vector(value: Value) -> Result<Vec<f32>, Value> {
     let list = value.as_array().filter(|list| !list.is_empty()).and_then(|list| {
         let exact = |it: &Value| {
@@ -272,7 +273,8 @@ fn vector(value: Value) -> Result<Vec<f32>, Value> {
     list.ok_or(value)
 }
 
-/// Writes its own digits, without those that a conversion to double precision would add.
+/// Writes the digits of single precision, without those that a conversion to double precision would
+/// add.
 fn single_precision(number: f32) -> Value {
     number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }

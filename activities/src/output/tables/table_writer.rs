@@ -1,8 +1,8 @@
 //! All results of a batch in one table, written row group by row group.
 //!
-//! A row group's bytes do not depend on the groups before it; only the offsets in its description do.
-//! So each group is written as a table of its own and moved behind the last one, and the footer
-//! describes all of them. Another worker continues from their descriptions.
+//! A row group's bytes do not depend on earlier groups; only the offsets in its description do. So
+//! each group is written as a table of its own and appended with adjusted offsets, and the footer
+//! describes all groups. Another worker continues from their descriptions.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use parquet::{
 use super::columns::{ended, row_group, writer};
 use crate::{failure::Failure, output::jsonl, storage::Location};
 
-/// Bytes of a row group's lines, as JSON: they are held in memory at once, some four times over.
+/// Bytes of a row group's lines, as JSON. They take about four times as much memory at once.
 const GROUP: usize = 8 << 20;
 
-/// A table begins and ends with this.
+/// First and last bytes of a table.
 const MAGIC: &[u8] = b"PAR1";
 
 /// Length of the footer's end: its length, and [`MAGIC`].
@@ -45,7 +45,7 @@ impl Table {
         let mut table = Self { location, groups: Vec::new(), lines: Vec::new(), bytes: 0 };
         if let Some([groups, lines]) = state.first_chunk() {
             let thrift = groups.len().saturating_sub(TAIL);
-            // As it was written, the kinds of pages included.
+            // Kept as written, the kinds of pages included.
             let whole = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
             let read = ParquetMetaDataReader::decode_metadata_with_options(
                 &groups[..thrift],
@@ -111,7 +111,8 @@ impl Table {
     }
 }
 
-/// The description of a row group that was written alone, moved behind `before` bytes of others.
+/// Adjusts the description of a row group that was written alone, for its place behind `before`
+/// bytes of others.
 fn move_group(
     group: RowGroupMetaData,
     number: usize,

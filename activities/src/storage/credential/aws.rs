@@ -54,7 +54,7 @@ pub(super) fn find(variables: &Variables<'_>, home: &Path) -> Credential {
     }
 }
 
-/// Where a profile is named.
+/// Finds where a profile is named; returns a phrase for messages.
 fn profile(variables: &Variables<'_>, home: &Path) -> Option<String> {
     let named = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"]
         .iter()

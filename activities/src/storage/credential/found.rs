@@ -48,12 +48,12 @@ pub enum CredentialKind {
     Anonymous,
     /// A file system's: the user of the process.
     User,
-    /// There is none, or its kind is not supported.
+    /// No credential, or one of an unsupported kind.
     Unusable,
 }
 
 impl CredentialKind {
-    /// Its name for people.
+    /// The kind's name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::AccessKey => "access key",
@@ -87,7 +87,7 @@ pub struct Credential {
     pub kind: CredentialKind,
     /// The variables, the file or the service that it comes from.
     pub from: String,
-    /// What is missing or not supported, each with a remedy.
+    /// Parts that are missing or not supported, each with a remedy.
     pub remarks: Vec<String>,
 }
 

@@ -46,7 +46,7 @@ pub(super) fn find(variables: &Variables<'_>, home: &Path) -> Credential {
     )
 }
 
-/// The kind that a file of credentials states; `known` where it is given already.
+/// Reads the kind from a file of credentials, unless `known` states it.
 fn of_file(file: &Path, named_by: &str, known: Option<Kind>) -> Credential {
     let from = format!("{}, named by {named_by}", file.display());
     let unusable = |remark: String| Credential::new(Kind::Unusable, &from).remark(remark);
@@ -56,7 +56,7 @@ fn of_file(file: &Path, named_by: &str, known: Option<Kind>) -> Credential {
     };
     let said: Value = match serde_json::from_slice(&bytes) {
         Ok(said) => said,
-        // The error's own text could quote a key.
+        // The parser's message could quote a key.
         Err(_) => return unusable(format!("{} is no JSON: make it anew", file.display())),
     };
     match (known, said["type"].as_str()) {

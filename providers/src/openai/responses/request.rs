@@ -18,8 +18,8 @@ use crate::{
 /// The smallest `max_output_tokens` that the vendor accepts.
 const MIN_OUTPUT: u32 = 16;
 
-/// We set no sampling parameters: reasoning models refuse them. `store` is true by default, but the
-/// vendor shall not keep documents.
+/// Without sampling parameters: reasoning models refuse them. `store` is set, because its default
+/// is true and the vendor must not keep documents.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
