@@ -5,7 +5,7 @@
 //! are recorded under their own version (`tidegate_workflows::COMMANDS`):
 //! `TIDEGATE_RECORD_HISTORIES=0.2.0 cargo test -p tidegate-workflows replay`.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 use temporalio_client::WorkflowHistory;
@@ -185,9 +185,8 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
     }
 
     // A report moved before the document that was handed out with it.
-    let mut history = recorded(COMMANDS, SHARD_PACKED);
+    let (mut history, report) = names(COMMANDS).iter().find_map(document_and_report).unwrap();
     let events = history["events"].as_array_mut().unwrap();
-    let report = events.iter().position(|event| event["attributes"].get(SIGNAL).is_some()).unwrap();
     let [document, report] = &mut events[report - 1..=report] else { panic!("two events") };
     for part in ["attributes", "event_type"] {
         std::mem::swap(&mut document[part], &mut report[part]);
@@ -195,8 +194,20 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
     assert_refused(&history, "another order").await;
 }
 
+/// The recorded history, and the index of a report that directly follows a document handed out with it.
+fn document_and_report(name: &String) -> Option<(Value, usize)> {
+    let history = recorded(COMMANDS, name);
+    let has = |event: &Value, kind: &str| event["attributes"].get(kind).is_some();
+    let mut pairs = history["events"].as_array().unwrap().windows(2);
+    let report = 1 + pairs.position(|pair| {
+        has(&pair[0], "ActivityTaskScheduledEventAttributes") && has(&pair[1], SIGNAL)
+    })?;
+    Some((history, report))
+}
+
 async fn assert_refused(history: &Value, how: &str) {
-    match replay(history).await {
+    let replayed = tokio::time::timeout(Duration::from_secs(60), replay(history)).await;
+    match replayed.expect(how) {
         Err(WorkflowReplayError::Replay(failure)) => println!("{how}: {failure}"),
         result => panic!("{how}: {result:?}"),
     }
