@@ -50,6 +50,8 @@ Reply: integers, of each call
   8 output       expected output tokens, 0 unknown or not asked for
   9 cached       input tokens that a cache gives and the provider does not count, 0 unknown or not
                  asked for
+ 10 turn         with 2 and 3: microseconds until its turn at the present rate (rounded up), at least
+                 the wait; else 0
 ]]
 --- @include "include/numbers"
 --- @include "include/arguments"
@@ -109,7 +111,7 @@ if has_plan then
   queue = load_queue(state, lane, KEYS[7])
 end
 
-local function reply(call, outcome, wait, hold, deficit, turn)
+local function reply(call, outcome, wait, hold, deficit, turn, until_turn)
   local ratio, expected_output, cached = 0, 0, 0
   if call[8] > 0 then
     learned = learned or load_learned(KEYS[6])
@@ -125,6 +127,7 @@ local function reply(call, outcome, wait, hold, deficit, turn)
     ratio,
     expected_output,
     cached,
+    math.ceil(until_turn or 0),
   }
 end
 
@@ -133,8 +136,9 @@ local function final_answer(call, need)
   local ceiling = quota[LANE_SHARES + 2 * lane]
   for dimension = 1, DIMENSIONS do
     local most = state[dimension_slot(dimension) + MOST]
-    if most > 0 and need[dimension] > most * ceiling then
-      return reply(call, NEVER, 0, dimension, most * ceiling)
+    local largest = most_of_lane(most, ceiling)
+    if most > 0 and need[dimension] > largest then
+      return reply(call, NEVER, 0, dimension, largest)
     end
   end
   if state[CLOSED] == EXHAUSTED and state[GATE] > now then
@@ -214,10 +218,10 @@ local function answer(id, call)
     state[queue.slot + NEED], state[queue.slot + NEED_UNTIL] = work, comes_by
   end
   if obstacle.hold == 0 then
-    return reply(call, CLOSED_NOW, obstacle.wait, 0, 0, position.turn)
+    return reply(call, CLOSED_NOW, obstacle.wait, 0, 0, position.turn, obstacle.wait)
   end
   local wait = spread_wait(state, quota, lane, obstacle.wait, now)
-  return reply(call, WAIT, wait, obstacle.hold, obstacle.over, position.turn)
+  return reply(call, WAIT, wait, obstacle.hold, obstacle.over, position.turn, obstacle.wait)
 end
 
 -- The replies to all calls, one after the other.

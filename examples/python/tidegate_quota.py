@@ -77,7 +77,7 @@ class Ticket(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What `reserve` answers; `wait` in microseconds."""
+    """The reply of `reserve`; `wait` and `turn` in microseconds."""
 
     outcome: int
     wait: int
@@ -88,6 +88,7 @@ class Answer(NamedTuple):
     ratio: int
     output: int
     cached: int = 0
+    turn: int = 0
 
 
 class Refused(Exception):

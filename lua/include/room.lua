@@ -12,6 +12,11 @@ local function rate_part(state, quota, lane)
   return share > 0 and share / sum or 1
 end
 
+-- The most of a limit that a lane may have; one call at least.
+local function most_of_lane(most, ceiling)
+  return math.max(1, most * ceiling)
+end
+
 -- The part of a dimension's limit that a unit of work takes on average. Rather too small: a caller
 -- that comes too early asks again, and one that comes too late leaves room unused.
 local function mix_of(state, slot)
@@ -172,7 +177,7 @@ local function until_room(keys, state, quota, lane, position, need, work, now)
       end
       if ceiling < 1 then
         local used = state[lane_slot(lane) + USED + dimension]
-        over = used + ahead + amount - ceiling * most
+        over = used + ahead + amount - most_of_lane(most, ceiling)
         raise(obstacle, over / rate, in_turn and BY_TURN or BY_LANE, over)
       end
     end

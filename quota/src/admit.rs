@@ -163,11 +163,11 @@ impl<'a> Admission<'a> {
     async fn refuse(&mut self, decision: Decision) -> Refused {
         let model = self.model.id.clone();
         match decision {
-            Decision::Wait { wait, hold, deficit, ticket } => {
+            Decision::Wait { wait, hold, deficit, ticket, turn } => {
                 metrics::count_denial(&model, hold.name());
                 self.shared().record_wait(self.model, &self.request.lane, &self.ask, wait);
                 self.ask.ticket = Some(ticket);
-                Refused::Wait { model, wait, hold, deficit, ticket }
+                Refused::Wait { model, wait, hold, deficit, ticket, turn }
             }
             Decision::Paused { wait, ticket } => {
                 metrics::count_denial(&model, Hold::Gate.name());

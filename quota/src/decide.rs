@@ -234,7 +234,13 @@ impl Drop for Awaited<'_> {
 /// neither.
 fn wait_for_other_store(ask: &Ask) -> Decision {
     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
-    Decision::Wait { wait: OTHER_STORE_WAIT, hold: Hold::InFlight, deficit: 1, ticket }
+    Decision::Wait {
+        wait: OTHER_STORE_WAIT,
+        hold: Hold::InFlight,
+        deficit: 1,
+        ticket,
+        turn: OTHER_STORE_WAIT,
+    }
 }
 
 /// Settles a reservation whose caller was dropped as released.

@@ -21,6 +21,11 @@ impl Share {
 
     /// Nothing guaranteed, everything may be borrowed: for a lane that is not configured.
     pub(crate) const BORROWED: Self = Self { guaranteed: 0.0, ceiling: 1.0 };
+
+    /// The most of a limit that the lane may have; one call at least.
+    pub(crate) fn most_of(&self, limit: f64) -> f64 {
+        (limit * self.ceiling).max(1.0)
+    }
 }
 
 /// The lanes of all models, ordered by name. In Redis each has a number of its own.
@@ -31,8 +36,8 @@ impl Lanes {
     /// Checks shares and ceilings.
     ///
     /// # Errors
-    /// [`LimitError`] when there is no lane, a part lies outside 0..=1, or the shares exceed 1
-    /// together.
+    /// [`LimitError`] when there is no lane, a part lies outside 0..=1, a ceiling is 0 or below the
+    /// share, or the shares exceed 1 together.
     pub fn new(lanes: BTreeMap<Lane, Share>) -> Result<Self, LimitError> {
         if lanes.is_empty() {
             return Err(LimitError::NoLane);
@@ -42,6 +47,10 @@ impl Lanes {
                 if !(0.0..=1.0).contains(&value) {
                     return Err(LimitError::Share { lane: lane.clone(), what, value });
                 }
+            }
+            if share.ceiling <= 0.0 || share.ceiling < share.guaranteed {
+                let Share { guaranteed: share, ceiling: burst } = *share;
+                return Err(LimitError::Ceiling { lane: lane.clone(), share, burst });
             }
         }
         let sum: f64 = lanes.values().map(|share| share.guaranteed).sum();

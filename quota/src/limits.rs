@@ -134,6 +134,16 @@ pub enum LimitError {
         /// As given.
         value: f64,
     },
+    /// A lane's ceiling is 0 or below its share.
+    #[error("lane {lane}: burst is {burst}; it must lie above 0 and not below its share, {share}")]
+    Ceiling {
+        /// The lane.
+        lane: Lane,
+        /// Its guaranteed share.
+        share: f64,
+        /// Its ceiling.
+        burst: f64,
+    },
     /// The lanes' shares add up to more than 1.
     #[error("the lanes' shares add up to {0:.3}; together they must not exceed 1")]
     Sum(f64),

@@ -220,9 +220,9 @@ impl Mechanism {
         if self.entries.contains_key(&ask.reservation) {
             return Decision::Granted;
         }
-        let ceiling = terms.lanes.at(ask.lane).ceiling;
+        let share = terms.lanes.at(ask.lane);
         for (dimension, limit) in self.plan.limits.iter() {
-            let most = limit.map_or(f64::INFINITY, |limit| limit.most * ceiling);
+            let most = limit.map_or(f64::INFINITY, |limit| share.most_of(limit.most));
             if need[dimension] > most {
                 return Decision::Never { dimension, capacity: whole(most.ceil()) };
             }
@@ -259,14 +259,14 @@ impl Mechanism {
                 lane.need = (work, until);
             }
             lane.waiting = lane.queue.waiting() / GRAIN;
-            let turn = whole(position.turn) + 1;
-            let ticket = Ticket { epoch: self.epoch, position: turn };
+            let ticket = Ticket { epoch: self.epoch, position: whole(position.turn) + 1 };
+            let turn = duration(obstacle.wait);
             return match obstacle.hold {
-                Hold::Gate => Decision::Paused { wait: duration(obstacle.wait), ticket },
+                Hold::Gate => Decision::Paused { wait: turn, ticket },
                 hold => {
                     let wait = duration(self.spread_wait(terms, ask.lane, obstacle.wait));
                     let deficit = whole(obstacle.over.ceil());
-                    Decision::Wait { wait, hold, deficit, ticket }
+                    Decision::Wait { wait, hold, deficit, ticket, turn }
                 }
             };
         }

@@ -23,6 +23,8 @@ pub enum Refused {
         deficit: u64,
         /// Keeps the turn.
         ticket: Ticket,
+        /// Time until its turn at the present rate; at least `wait`.
+        turn: Duration,
     },
     /// The gate is closed for the whole fleet. Come back after `wait`, which already includes a
     /// random part.
@@ -102,6 +104,14 @@ impl Refused {
             | Self::Outdated(_)
             | Self::UnknownModel(_)
             | Self::UnknownLane(_) => None,
+        }
+    }
+
+    /// Time until the call's turn: after a wait at the present rate, else as [`Self::comes_back`].
+    pub fn turn(&self) -> Option<Duration> {
+        match *self {
+            Self::Wait { turn, .. } => Some(turn),
+            _ => self.comes_back().map(|(wait, _)| wait),
         }
     }
 }

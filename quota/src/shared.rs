@@ -135,7 +135,8 @@ impl Shared {
 
     /// Whether a call larger than this worker's share fits into the whole quota.
     pub(crate) fn fits_all(&self, model: &ModelQuota, ask: &Ask, dimension: Dimension) -> bool {
-        let most = float(model.limits.effective()[dimension]) * model.lanes.at(ask.lane).ceiling;
+        let limit = float(model.limits.effective()[dimension]);
+        let most = model.lanes.at(ask.lane).most_of(limit);
         self.redis.is_some() && float(ask.amounts[dimension]) <= most
     }
 

@@ -100,6 +100,8 @@ pub enum Decision {
         deficit: u64,
         /// Keeps the turn.
         ticket: Ticket,
+        /// Time until its turn at the present rate; at least `wait`.
+        turn: Duration,
     },
     /// The gate is closed.
     Paused {

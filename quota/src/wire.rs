@@ -21,7 +21,7 @@ use crate::{
 /// The scripts' largest number: up to here whole numbers are exact.
 const MAX: u64 = 1 << 53;
 
-const NUMBERS_OF_AN_ANSWER: usize = 9;
+const NUMBERS_OF_AN_ANSWER: usize = 10;
 
 /// Numbers as packed little-endian doubles.
 #[derive(Default)]
@@ -190,7 +190,7 @@ pub(crate) fn read_decisions(reply: &[Value], count: usize) -> Result<Option<Vec
 }
 
 fn read_decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
-    let [outcome, wait, hold, deficit, epoch, position, ratio, output, cached] =
+    let [outcome, wait, hold, deficit, epoch, position, ratio, output, cached, turn] =
         read_integers(reply)?;
     let ticket =
         (epoch > 0).then(|| Ticket { epoch: unsigned(epoch), position: unsigned(position) });
@@ -202,6 +202,7 @@ fn read_decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Err
             hold: Hold::from_code(hold).ok_or_else(|| unknown_reply(reply))?,
             deficit: unsigned(deficit),
             ticket,
+            turn: Duration::from_micros(unsigned(turn)),
         },
         (3, Some(ticket)) => Decision::Paused { wait, ticket },
         (4, _) => Decision::Never {

@@ -92,7 +92,7 @@ impl Drop for Agent {
 fn written(decision: &Decision) -> String {
     match *decision {
         Decision::Granted => "granted 0 - 0 0 0".to_owned(),
-        Decision::Wait { wait, hold, deficit, ticket } => {
+        Decision::Wait { wait, hold, deficit, ticket, .. } => {
             format!(
                 "wait {} {hold} {deficit} {} {}",
                 wait.as_micros(),

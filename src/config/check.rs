@@ -381,6 +381,10 @@ impl Faults<'_> {
                     format!("is {value}; write a number from 0 to 1"),
                 );
             }
+            Err(LimitError::Ceiling { lane, share, burst }) => {
+                let what = format!("is {burst}; write more than 0 and at least its share, {share}");
+                self.add(&["lanes", lane.as_str(), "burst"], what);
+            }
             Err(error) => {
                 self.add(&["lanes"], format!("cannot be used: {error}; lower some of them"))
             }

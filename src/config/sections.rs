@@ -340,7 +340,7 @@ impl Default for Calls {
 pub struct Lane {
     /// The guaranteed share, whatever the other lanes do.
     pub share: f64,
-    /// The maximum share when the other lanes are idle.
+    /// The maximum share when the other lanes are idle; at least `share`.
     pub burst: f64,
     /// After this long without a heartbeat, a worker counts as lost and its documents begin elsewhere. A
     /// heartbeat is sent after five elevenths of it, and is a billable action. Default: 55s; 10s in

@@ -172,6 +172,10 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "[lanes.batch]\nheartbeat-timeout = \"1500ms\"",
             "t.toml: lanes.batch.heartbeat-timeout is 1s 500ms; write whole seconds, from 5s to 30m",
         ),
+        (
+            "[lanes.batch]\nshare = 0.5\nburst = 0.3",
+            "t.toml: lanes.batch.burst is 0.3; write more than 0 and at least its share, 0.5",
+        ),
         ("[lanes.batch]\nshare = 2", "t.toml: lanes.batch.share is 2; write a number from 0 to 1"),
         (
             "[tenants.a]\ndaily-budget-usd = -1",

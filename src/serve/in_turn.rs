@@ -27,25 +27,47 @@ use super::{
 /// is answered by then, so that it cannot take a place afterwards.
 const GIVE_UP_DELAY: Duration = Duration::from_millis(300);
 
-/// The reason why no model was asked, and the time after which to ask again. `turn` is `None` if
-/// asking again is useless.
+/// The reason why no model was asked, and the call's turn. `turn` is `None` if asking again is
+/// useless.
 pub(super) struct Stop {
     pub(super) failure: Failure,
-    pub(super) turn: Option<Duration>,
+    pub(super) turn: Option<Turn>,
     /// The place in the queue that the limiter has just granted, until `ask_in_turn` takes it over.
     place: Option<QueuePlace>,
 }
 
+/// The times until a call's turn.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    /// Until it is due at the present rate: this is what the client is told.
+    due: Duration,
+    /// Until it is worth asking again, since a turn may come earlier.
+    ask_again: Duration,
+}
+
+impl Turn {
+    fn from_refused(refused: &Refused) -> Option<Self> {
+        let (ask_again, _) = refused.comes_back()?;
+        Some(Self { due: refused.turn()?, ask_again })
+    }
+}
+
+impl From<Duration> for Turn {
+    fn from(delay: Duration) -> Self {
+        Self { due: delay, ask_again: delay }
+    }
+}
+
 impl Stop {
-    /// A failure without a newly granted place.
-    pub(super) fn new(failure: Failure, turn: Option<Duration>) -> Self {
-        Self { failure, turn, place: None }
+    /// A failure without a newly granted place, and the delay before the call may be tried again.
+    pub(super) fn new(failure: Failure, delay: Option<Duration>) -> Self {
+        Self { failure, turn: delay.map(Turn::from), place: None }
     }
 
     pub(super) fn from_held(held: &Held, door: &Door) -> Self {
-        let turn = held.refused.as_deref().and_then(Refused::comes_back).map(|(wait, _)| wait);
-        let turn = turn.or_else(|| retry_delay(&held.failure, door));
-        Self::new(held.failure.clone(), turn)
+        let turn = held.refused.as_deref().and_then(Turn::from_refused);
+        let turn = turn.or_else(|| retry_delay(&held.failure, door).map(Turn::from));
+        Self { failure: held.failure.clone(), turn, place: None }
     }
 }
 
@@ -98,12 +120,14 @@ pub(super) async fn ask_in_turn<'r, 'a, T>(
             Some(newer) => newer,
             None => place,
         };
-        let Some(turn) = turn else { return Err(Problem::from_failure(&failure)) };
+        let Some(Turn { due, ask_again }) = turn else {
+            return Err(Problem::from_failure(&failure));
+        };
         let stopping = &services.guard.stopping;
-        if turn <= call.wait.time_left() && !stopping.is_cancelled() {
+        if due <= call.wait.time_left() && !stopping.is_cancelled() {
             if !is_new || attempt.state().ticket.is_none() {
                 tokio::select! {
-                    () = tokio::time::sleep(turn) => {}
+                    () = tokio::time::sleep(ask_again) => {}
                     () = stopping.cancelled() => {}
                 }
             }
@@ -116,10 +140,10 @@ pub(super) async fn ask_in_turn<'r, 'a, T>(
         place.keep();
         let ticket = attempt.state().ticket.filter(|ticket| ticket.position > 0);
         if let Some(ticket) = ticket.filter(|_| !knows_tickets) {
-            quota.keep_turn(&call.holder.name, &name(model), ticket, turn + LAPSE_TIME).await;
+            quota.keep_turn(&call.holder.name, &name(model), ticket, due + LAPSE_TIME).await;
         }
-        let written = ticket.map(|ticket| turn::sign_ticket(&call.holder, model, ticket, turn));
-        return Err(Problem::later(&failure, turn, written));
+        let written = ticket.map(|ticket| turn::sign_ticket(&call.holder, model, ticket, due));
+        return Err(Problem::later(&failure, due, written));
     }
 }
 

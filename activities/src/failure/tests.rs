@@ -214,7 +214,8 @@ fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
     let others = [Hold::InFlight, Hold::Turn, Hold::Lane, Hold::Probe];
     for hold in levels.into_iter().chain(windows).chain(others) {
         let (wait, ticket) = (Duration::from_secs(20), Ticket { epoch: 1, position: 1 });
-        let refused = Refused::Wait { model: model.clone(), wait, hold, deficit: 1, ticket };
+        let refused =
+            Refused::Wait { model: model.clone(), wait, hold, deficit: 1, ticket, turn: wait };
         let waits_for = details(&refused, Duration::from_millis(16_300)).unwrap();
         assert_eq!(waits_for.as_str(), hold.name());
     }
@@ -225,6 +226,7 @@ fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
         hold: Hold::Turn,
         deficit: 1,
         ticket: Ticket { epoch: 1, position: 1 },
+        turn: Duration::from_secs(seconds),
     };
     details(&far(200), Duration::from_millis(189_500));
     details(&far(2_000), Duration::from_secs(300));

@@ -93,7 +93,7 @@ impl Mechanism {
         let has_saved = self.lanes[lane].standby >= work;
         let (part, mix) = (if has_saved { 1.0 } else { self.rate_part(terms, lane) }, self.mix());
         let Standby { idle, saved, ready } = self.standby_of_others(terms, lane, work);
-        let ceiling = terms.lanes.at(lane).ceiling;
+        let share = terms.lanes.at(lane);
         let turn = |hold| if position.ahead > 0.0 { Hold::Turn } else { hold };
         for (it, limit) in self.plan.limits.iter() {
             let (Some(limit), need) = (limit, need[it]) else { continue };
@@ -117,8 +117,8 @@ impl Mechanism {
                 let hold = if over > saved { Hold::Window(it) } else { Hold::Lane };
                 obstacle.raise(wait, turn(hold), over);
             }
-            if ceiling < 1.0 {
-                let over = self.lanes[lane].used[it] + ahead + need - ceiling * limit.most;
+            if share.ceiling < 1.0 {
+                let over = self.lanes[lane].used[it] + ahead + need - share.most_of(limit.most);
                 obstacle.raise(over / rate, turn(Hold::Lane), over);
             }
         }

@@ -34,11 +34,11 @@ pub(super) async fn a_refusal_names_the_exact_wait_for_the_window<S: Store>(rig:
 pub(super) async fn a_refusal_names_the_exact_wait_by_the_rate<S: Store>(rig: &Rig<S>) {
     rig.reserve(&rig.ask(1_000)).await;
     let ask = rig.ask(500);
-    let Decision::Wait { wait, hold, deficit, ticket } = rig.reserve(&ask).await else {
+    let Decision::Wait { wait, hold, deficit, ticket, turn } = rig.reserve(&ask).await else {
         panic!("the second's worth is drawn");
     };
     let level = Hold::Level(Dimension::Combined);
-    assert_eq!((wait, hold, deficit), (Duration::from_millis(500), level, 500));
+    assert_eq!((wait, hold, deficit, turn), (Duration::from_millis(500), level, 500, wait));
     let next = Ask { ticket: Some(ticket), ..ask };
     let (behind, hold, _) = rig.refused(&rig.ask(300)).await;
     assert_eq!((behind.as_millis(), hold), (800, Hold::Turn), "and a grain");
@@ -110,10 +110,17 @@ pub(super) async fn no_wait_is_longer_than_the_horizon<S: Store>(rig: &Rig<S>) {
     rig.store.set_limits(&rig.model, &changes).await.unwrap();
     let changed = rig.store.inspect(&rig.model).await.unwrap().horizon;
     assert_eq!(changed, Duration::from_secs(5));
-    let mut told = Vec::new();
+    let (mut told, mut turns) = (Vec::new(), Vec::new());
     for _ in 0..30 {
-        told.push(rig.refused(&rig.ask(1_000)).await.0);
+        let Decision::Wait { wait, turn, .. } = rig.reserve(&rig.ask(1_000)).await else {
+            panic!("all is drawn");
+        };
+        told.push(wait);
+        turns.push(turn);
     }
+    assert!(turns.iter().zip(&told).all(|(turn, wait)| turn >= wait), "{told:?} {turns:?}");
+    let last = turns[29] - turns[0];
+    assert!(last >= Duration::from_secs(58), "30,000 a minute, and 29 calls of 1,000: {turns:?}");
     assert!(told.iter().all(|wait| *wait <= changed), "{told:?}");
     assert!(told.is_sorted(), "they do not come back together: {told:?}");
 }

@@ -81,6 +81,17 @@ pub(super) async fn a_lane_keeps_to_its_ceiling<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.refused(&rig.ask(10)).await.1, Hold::Turn);
 }
 
+/// The lane may have less than one request of three a minute.
+pub(super) async fn a_lane_has_one_call_of_the_smallest_limit<S: Store>(rig: &Rig<S>) {
+    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted);
+    let next = rig.ask(10);
+    let (_, hold, ticket) = rig.refused(&next).await;
+    assert_eq!(hold, Hold::Lane);
+    rig.advance(Duration::from_secs(61));
+    let next = Ask { ticket: Some(ticket), ..next };
+    assert_eq!(rig.reserve(&next).await, Decision::Granted);
+}
+
 /// Shares guarantee and do not forbid: a lane without a share still gets a call now and then.
 pub(super) async fn a_lane_without_a_share_is_not_starved<S: Store>(rig: &Rig<S>) {
     let in_lane = |lane| Ask { lane, ..rig.ask(50) };

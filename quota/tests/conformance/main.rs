@@ -79,6 +79,7 @@ both_stores! {
     a_lane_in_use_finds_its_standby_and_no_more(three_lanes(limits(1_000)));
     the_first_call_of_an_idle_lane_goes_at_once(three_lanes(limits(1_000)));
     a_lane_borrows_unused_room(three_lanes(limits(1_000)));
+    a_lane_has_one_call_of_the_smallest_limit(model_with_lanes(limits(1_000).with(Dimension::Requests, 3), lanes(&[("batch", 0.2, 0.2), ("other", 0.2, 1.0)])));
     a_lane_keeps_to_its_ceiling(model_with_lanes(limits(1_000), lanes(&[("batch", 0.5, 0.6)])));
     a_lane_without_a_share_is_not_starved(greedy());
     a_large_document_gets_its_turn_beside_other_lanes(three_lanes(paced(1_000)));
