@@ -44,6 +44,8 @@ pub use stamp::Stamp;
 pub struct Storage {
     roots: Arc<[Root]>,
     rates: HostRates,
+    /// The setting of the workers' configuration that holds the roots.
+    setting: &'static str,
 }
 
 /// The location of one object, or the prefix of many.
@@ -107,7 +109,14 @@ impl Storage {
                 .collect::<Result<Vec<_>, _>>()?
                 .into(),
             rates: HostRates::default(),
+            setting: "roots in the [storage] section",
         })
+    }
+
+    /// Names the setting of the workers' configuration that holds the roots, for messages. Default:
+    /// that of the roots for documents.
+    pub(crate) fn with_setting(self, setting: &'static str) -> Self {
+        Self { setting, ..self }
     }
 
     /// Limits reads over HTTP to the rates of their hosts.
@@ -155,7 +164,8 @@ impl Storage {
             let roots =
                 if roots.is_empty() { "none is configured".to_owned() } else { roots.join(", ") };
             return Err(invalid(&format!(
-                "lies outside the allowed roots ({roots}); choose a place under one of them, or add it to roots in the [storage] section of the workers' configuration"
+                "lies outside the allowed roots ({roots}); choose a place under one of them, or add it to {} of the workers' configuration",
+                self.setting
             )));
         };
         let path = Path::parse(parts.join("/"))

@@ -91,6 +91,7 @@ impl Provider for Echo {
                 retry_after: None,
                 charged: Charged::No,
                 status: None,
+                timed_out: false,
                 observed: Box::default(),
             })
         } else {

@@ -79,6 +79,7 @@ fn fault(kind: Kind, charged: Charged) -> Result<Completion, Error> {
         retry_after: None,
         charged,
         status: None,
+        timed_out: false,
         observed: Box::default(),
     })
 }

@@ -188,7 +188,7 @@ impl Caller<'_> {
     ) -> Result<Whole, Failure> {
         let operation = operation.or_else(|| read_operation(provider, body)).ok_or_else(|| {
             Failure::invalid_input(format!(
-                "body: {model} takes none of this form as it is; give a prompt or messages, or a body of its vendor's API"
+                "body: {model} does not take this form; give a prompt or messages, or a body of Chat Completions or Responses (OpenAI's dialect) or of Messages (Anthropic's dialect), as the model's provider takes it"
             ))
         })?;
         let mut named = body.clone();
@@ -196,7 +196,8 @@ impl Caller<'_> {
             .set("model", &model.model().into())
             .map_err(|error| Failure::invalid_input(format!("body: {error}")))?;
         let asked = Asked::read(operation.path(), &named.to_vec());
-        let ask = asked.as_ref().map(Ask::from_asked).unwrap_or_default();
+        let cap = provider.bounds(model.model()).output_tokens;
+        let ask = asked.map(|asked| Ask::from_asked(&asked, cap)).unwrap_or_default();
         if let Some(retries) = terms.retries {
             retries.pay(&self.guard.quota, &self.guard.gates.health, attempt, model).await?;
         }

@@ -212,6 +212,7 @@ mod tests {
             retry_after: None,
             charged: Charged::No,
             status: None,
+            timed_out: false,
             span: None,
             observed: Box::default(),
         }

@@ -362,6 +362,7 @@ mod tests {
             retry_after: None,
             charged: Charged::No,
             status: Some(status),
+            timed_out: false,
             span: None,
             observed: Box::default(),
         }

@@ -109,7 +109,7 @@ impl Limit {
     async fn admit(&self, path: &str, body: &[u8]) -> Result<Option<Sent>, Stopped> {
         let Some(asked) = Asked::read(path, body) else { return Ok(None) };
         let model: ModelId = format!("{}:{}", self.provider, asked.model).parse()?;
-        let ask = Ask::from_asked(&asked).lane(self.lane.clone()).tenant(self.tenant.clone());
+        let ask = Ask::from_asked(&asked, None).lane(self.lane.clone()).tenant(self.tenant.clone());
         let attempt = Attempt::once().patience(Patience::Whole);
         let request = ask.request(model, attempt.reservation.clone());
         let budget = self.budgets.call_budget(&attempt, &request, None)?;

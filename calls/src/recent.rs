@@ -188,6 +188,7 @@ mod tests {
             retry_after: None,
             charged: Charged::No,
             status: Some(529),
+            timed_out: false,
             span: None,
             observed: Box::default(),
         }

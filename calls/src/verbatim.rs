@@ -80,7 +80,7 @@ impl Admitted {
                         };
                         return Ok(Answer { status, headers, body });
                     }
-                    Err(error) => (error, Value::Null),
+                    Err(refused) => *refused,
                 }
             }
             Ok(reply) => reply.refused().await,

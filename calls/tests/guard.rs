@@ -68,6 +68,7 @@ fn refused(kind: Kind, retry_after: Option<u64>, charged: Charged) -> Result<Com
         retry_after,
         charged,
         status: None,
+        timed_out: false,
         observed: Box::default(),
     })
 }

@@ -23,6 +23,8 @@ pub struct Error {
     pub charged: Charged,
     /// The HTTP status, if there was a response.
     pub status: Option<u16>,
+    /// Whether no response came within the request's time limit.
+    pub timed_out: bool,
     /// Limits and remaining quota, as the response's headers state them.
     pub observed: Box<Observed>,
 }
@@ -43,6 +45,7 @@ impl Error {
             retry_after: None,
             charged: Charged::No,
             status: None,
+            timed_out: false,
             observed: Box::default(),
         }
     }

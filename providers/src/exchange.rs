@@ -354,6 +354,7 @@ impl Lines {
 pub(crate) struct Fault {
     kind: Kind,
     charged: Charged,
+    timed_out: bool,
     reason: String,
 }
 
@@ -361,19 +362,21 @@ impl Fault {
     /// Converts an error. Nothing was sent before a connection was made; after that it is unknown.
     pub(crate) fn from_error(error: &reqwest::Error) -> Self {
         if let Some(reason) = unreachable(error) {
-            return Self { kind: Kind::Unreachable, charged: Charged::No, reason };
+            let (kind, charged) = (Kind::Unreachable, Charged::No);
+            return Self { kind, charged, timed_out: false, reason };
         }
         let (kind, charged) = match error {
             error if error.is_connect() => (Kind::Transient, Charged::No),
             error if error.is_builder() => (Kind::InvalidRequest, Charged::No),
             _ => (Kind::Timeout, Charged::Unknown),
         };
-        let reason = match (error.is_timeout(), kind) {
-            // The connection has its own time-out.
-            (true, Kind::Timeout) => "time ran out (request-timeout)".to_owned(),
-            _ => reason(error),
+        // The connection has its own time-out.
+        let timed_out = error.is_timeout() && kind == Kind::Timeout;
+        let reason = match timed_out {
+            true => "time ran out (request-timeout)".to_owned(),
+            false => reason(error),
         };
-        Self { kind, charged, reason }
+        Self { kind, charged, timed_out, reason }
     }
 }
 
@@ -410,7 +413,7 @@ fn unreachable(error: &reqwest::Error) -> Option<String> {
 
 /// A fault as the failure of a call to `host`.
 pub(crate) fn no_reply(host: &str, fault: &Fault, redactor: &Redactor<'_>) -> Error {
-    let Fault { kind, charged, reason } = fault;
+    let Fault { kind, charged, timed_out, reason } = fault;
     let what = if *charged == Charged::No { "connection to" } else { "answer from" };
     tracing::debug!(host, kind = kind.label(), "no reply from provider");
     let message = redactor.clean(&format!("no {what} {host}: {reason}"));
@@ -421,6 +424,7 @@ pub(crate) fn no_reply(host: &str, fault: &Fault, redactor: &Redactor<'_>) -> Er
         retry_after: None,
         charged: *charged,
         status: None,
+        timed_out: *timed_out,
         observed: Box::default(),
     }
 }

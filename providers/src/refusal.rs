@@ -122,14 +122,20 @@ impl<'a> Context<'a> {
         let named = rule.filter(|(known, _)| *known == kind).and_then(|(_, span)| span);
         let span = named.or_else(|| rules::span(kind, status, envelope));
         let retry_after = hint.filter(|_| kind.is_retryable() || kind == Kind::QuotaExhausted);
+        let shown = match envelope.status {
+            None if reply.is_success() => {
+                format!("an error in an answer with the status {}", reply.status)
+            }
+            _ => format!("status {status}"),
+        };
         let text = if self.knows(status, envelope) {
             let name = envelope.codes.first().or_else(|| envelope.types.first());
             let name = name.map_or_else(String::new, |name| format!(" {name}"));
             let said = envelope.messages.first();
             let said = said.map_or_else(String::new, |message| format!(": {message}"));
-            format!("status {status}{name}{said}")
+            format!("{shown}{name}{said}")
         } else {
-            format!("status {status}{}", known_names::instead_of(envelope))
+            format!("{shown}{}", known_names::instead_of(envelope))
         };
         let error = self.error(reply, kind, &text, retry_after, charged(kind, status));
         Error { span, ..error }
@@ -157,6 +163,7 @@ impl<'a> Context<'a> {
             retry_after,
             charged,
             status: Some(reply.status),
+            timed_out: false,
             observed: Box::new(self.observed),
         }
     }

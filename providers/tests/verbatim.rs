@@ -91,6 +91,7 @@ async fn whatever_happens_it_is_one_request() {
                 Err(error) => error,
             };
             assert_eq!(error.kind, kind, "{operation} {act:?}: {error}");
+            assert_eq!(error.timed_out, matches!(act, Act::Hang), "{operation} {act:?}: {error}");
             assert!(!error.message.contains("secretword"), "{error}");
             assert_eq!(server.counts(), (1, 1), "{operation} {act:?}");
         }

@@ -21,7 +21,10 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tidegate_activities::call_store::Calls;
 use tidegate_types::{Lane, ModelId};
-use tidegate_workflows::contract::SubmittedCall;
+use tidegate_workflows::{
+    contract::{OnCut, SubmittedCall},
+    input::word,
+};
 use tokio::sync::mpsc;
 
 use self::question::{Output, Question};
@@ -61,8 +64,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     schema: Option<String>,
     /// Maximum length of an answer
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     max_output_tokens: Option<u32>,
+    /// What to do with an answer that is empty or cut at --max-output-tokens: raise (ask again with more
+    /// room), keep or fail [default: raise]
+    #[arg(long, value_name = "WHAT", value_parser = word::<OnCut>)]
+    on_cut: Option<OnCut>,
     /// The class of traffic
     #[arg(long, default_value = "standard")]
     lane: Lane,
@@ -141,6 +148,7 @@ fn common_fields(args: &Args) -> anyhow::Result<Map<String, Value>> {
     set("system", instructions.transpose()?.map(Value::String));
     set("schema", schema.transpose()?);
     set("max_output_tokens", args.max_output_tokens.map(Value::from));
+    set("on_cut", args.on_cut.map(serde_json::to_value).transpose()?);
     Ok(fields)
 }
 
@@ -250,7 +258,31 @@ fn id(input: &Value, asked_before: &mut HashMap<[u8; 16], u32>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn fields(more: &[&str]) -> Result<Map<String, Value>, String> {
+        let line = Line::try_parse_from(["ask", "--model", "a:b"].iter().chain(more));
+        let line = line.map_err(|error| error.to_string())?;
+        common_fields(&line.args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_bound_of_the_answer_and_what_is_done_at_it_are_passed_on() {
+        let given = fields(&["--max-output-tokens", "8", "--on-cut", "keep"]).unwrap();
+        let expected = json!({"model": "a:b", "max_output_tokens": 8, "on_cut": "keep"});
+        assert_eq!(Value::from(given), expected);
+        assert_eq!(Value::from(fields(&[]).unwrap()), json!({"model": "a:b"}));
+        assert!(fields(&["--max-output-tokens", "0"]).unwrap_err().contains("0 is not in"));
+        assert!(fields(&["--on-cut", "maybe"]).unwrap_err().contains("must be \"raise\""));
+    }
 
     #[test]
     fn equal_lines_are_calls_of_their_own_and_the_same_ones_in_the_next_run() {

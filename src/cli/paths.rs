@@ -94,6 +94,17 @@ pub(super) fn batch_id(source: &str, now: DateTime<Utc>, chance: u32) -> String 
     format!("{}-{}-{chance:05x}", last_name(source), now.format("%Y%m%d-%H%M%S"))
 }
 
+/// Temporal's limit of an id's length, in bytes.
+const MAX_ID: usize = 1_000;
+
+/// Reads the id of a batch or a call from the command line.
+pub(super) fn parse_id(text: &str) -> Result<String, String> {
+    match text.len() {
+        1..=MAX_ID => Ok(text.to_owned()),
+        _ => Err(format!("write an id of 1 to {MAX_ID} bytes")),
+    }
+}
+
 /// The last part of the path without a wildcard; for a bucket alone, its name.
 fn last_name(source: &str) -> String {
     let source = display_url(source);
@@ -111,9 +122,9 @@ fn last_name(source: &str) -> String {
     if name.is_empty() { "batch".to_owned() } else { name }
 }
 
-/// Advice on the workers' configuration, if they refuse a source or an output because of their
-/// roots.
-pub(super) fn roots_hint(why: &str, config: &Config, source: &str, output: &str) -> Option<String> {
+/// Advice on the workers' configuration, if they refuse one of a batch's places because of their
+/// roots; `None` if this machine's configuration has all of them already.
+pub(super) fn roots_hint(why: &str, config: &Config, places: &[&str]) -> Option<String> {
     if !why.contains("outside the allowed roots") {
         return None;
     }
@@ -131,13 +142,16 @@ pub(super) fn roots_hint(why: &str, config: &Config, source: &str, output: &str)
             .to_owned()
     };
     let mut roots = config.storage.roots.clone();
-    for place in [source, output] {
+    for place in places {
         let folder = folder(place.split(['*', '?', '[']).next().unwrap_or(place));
-        if why.contains(place) || !covered(place) {
+        let is_missing = why.contains(place) || !covered(place);
+        if is_missing && !roots.contains(&folder) {
             roots.push(folder);
         }
     }
-    roots.dedup();
+    if roots.len() == config.storage.roots.len() {
+        return None;
+    }
     let list = roots.iter().map(|root| format!("\"{root}\"")).collect::<Vec<_>>().join(", ");
     Some(format!(
         "\n  in the workers' tidegate.toml:\n    [storage]\n    roots = [{list}]\n  then start them anew"
@@ -194,14 +208,30 @@ mod tests {
     }
 
     #[test]
+    fn an_id_is_checked_as_temporal_does() {
+        assert_eq!(parse_id("a b"), Ok("a b".to_owned()));
+        assert!(parse_id(&"x".repeat(1_000)).is_ok());
+        for wrong in ["".to_owned(), "x".repeat(1_001), "ä".repeat(501)] {
+            assert_eq!(parse_id(&wrong), Err("write an id of 1 to 1000 bytes".to_owned()));
+        }
+    }
+
+    #[test]
     fn a_refused_root_is_answered_with_the_lines_to_write() {
         let config = Config::default();
         let why = "source \"file:///home/me/docs/\" lies outside the allowed roots (file:///data/); choose …";
-        let hint = roots_hint(why, &config, "file:///home/me/docs/", "file:///data/out/").unwrap();
+        let hint =
+            roots_hint(why, &config, &["file:///home/me/docs/", "file:///data/out/"]).unwrap();
         assert!(hint.contains("roots = [\"file:///data\", \"file:///home/me/docs\"]"), "{hint}");
         let why = "source \"file:///nope\" lies outside the allowed roots (file:///data/)";
-        let hint = roots_hint(why, &config, "file:///nope", "file:///data/out/").unwrap();
+        let hint = roots_hint(why, &config, &["file:///nope", "file:///data/out/"]).unwrap();
         assert!(hint.contains("roots = [\"file:///data\", \"file:///nope\"]"), "{hint}");
-        assert_eq!(roots_hint("no such folder", &config, "a", "b"), None);
+        let truth = "file:///home/me/truth.csv";
+        let why = format!("truth \"{truth}\" lies outside the allowed roots (file:///data/)");
+        let (source, output) = ("file:///data/in/", "file:///data/out/");
+        let hint = roots_hint(&why, &config, &[source, output, truth]).unwrap();
+        assert!(hint.contains("roots = [\"file:///data\", \"file:///home/me\"]"), "{hint}");
+        assert_eq!(roots_hint(&why, &config, &[source, output]), None, "nothing would change");
+        assert_eq!(roots_hint("no such folder", &config, &["a", "b"]), None);
     }
 }

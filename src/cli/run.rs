@@ -33,7 +33,7 @@ pub(super) struct Args {
     dry_run: bool,
     /// The batch's name. A running batch of this name is followed [default: made from the source and
     /// the time]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = paths::parse_id)]
     workflow_id: Option<String>,
     /// Show the progress until the batch ends (the default)
     #[arg(long, conflicts_with = "detach")]
@@ -87,7 +87,9 @@ async fn start(
         temporal.address()
     ));
     let source = input.source.as_deref().unwrap_or_default();
-    let hint = |why: &str| paths::roots_hint(why, config, source, &input.output);
+    let places: Vec<&str> =
+        [source, &input.output].into_iter().chain(input.truth.as_deref()).collect();
+    let hint = |why: &str| paths::roots_hint(why, config, &places);
     let wanted = EndDisplay { as_json: args.json, sample, at_least: args.at_least };
     follow::follow_to_end(config, &temporal, id, wanted, hint).await
 }

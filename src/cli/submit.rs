@@ -14,6 +14,7 @@ use super::{
     batch_flags::text,
     exit::{Outcome, usage},
     output,
+    paths::parse_id,
 };
 
 /// Temporal accepts no payload of more than 2 MiB.
@@ -29,7 +30,7 @@ pub(super) struct Args {
     #[arg(value_parser = ["tidegate.call", "tidegate.embed"])]
     activity: String,
     /// The call's id, unique in the namespace
-    #[arg(long)]
+    #[arg(long, value_parser = parse_id)]
     id: String,
     /// The activity's input; @FILE reads it from a file
     #[arg(long, value_name = "JSON|@FILE")]

@@ -2,7 +2,7 @@
 
 mod prefixes;
 
-use std::{net::SocketAddr, ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, ops::RangeInclusive, time::Duration};
 
 use tidegate_providers::Vendor;
 use tidegate_quota::{LimitError, ModelQuota};
@@ -13,7 +13,7 @@ use super::{
     mask,
     model::Algorithm,
     sections::{Config, quota_lanes},
-    serve::INTERACTIVE,
+    serve::{INTERACTIVE, OPEN, folder_of_key},
 };
 
 /// The range of heartbeat timeouts. A shorter silence may be a busy worker; an attempt at a document
@@ -177,7 +177,16 @@ impl Faults<'_> {
             let what = "must be an absolute URI such as file:///data/files or s3://bucket/files";
             self.add(&["serve", "files"], what);
         }
+        let mut folders = BTreeMap::from([(folder_of_key(OPEN), OPEN)]);
         for (name, key) in &serve.keys {
+            if let Some(other) = folders.insert(folder_of_key(name), name) {
+                let whose = match other {
+                    OPEN => "callers without a key".to_owned(),
+                    other => format!("[serve.keys.{other}]"),
+                };
+                let what = format!("would share the files of {whose}; choose another name");
+                self.add(&["serve", "keys", name], what);
+            }
             if key.key_env.is_some() == key.key_file.is_some() {
                 self.add(&["serve", "keys", name], "needs one of key-env and key-file");
             }

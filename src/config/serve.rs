@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tidegate_types::DocumentId;
 
 use super::{duration::HumanDuration, secret, size::Size};
 
@@ -32,7 +33,7 @@ pub struct Serve {
     /// The file of the certificate's private key, as PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_key_file: Option<PathBuf>,
-    /// The keys, by a name for logs and metrics.
+    /// The keys, by a name for logs, metrics and the folder of the key's files.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub keys: BTreeMap<String, ServeKey>,
 }
@@ -104,6 +105,14 @@ impl ServeKey {
 
 /// The default lane of callers.
 pub const INTERACTIVE: &str = "interactive";
+
+/// The name of callers without a key. No key has it.
+pub const OPEN: &str = "open";
+
+/// The folder of a key's files and batches, below `files`.
+pub fn folder_of_key(name: &str) -> DocumentId {
+    DocumentId::from_relative_path(name)
+}
 
 #[cfg(test)]
 mod tests {

@@ -97,6 +97,14 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "t.toml: temporal.address is \"ftp://h:7233\"; write host:port, http://host:port or, over TLS, https://host:port",
         ),
         (
+            "[serve.keys.open]\nkey-env = \"K\"",
+            "t.toml: serve.keys.open would share the files of callers without a key; choose another name",
+        ),
+        (
+            "[serve.keys.web]\nkey-env = \"K\"\n[serve.keys.\"web/\"]\nkey-env = \"L\"",
+            "t.toml: serve.keys.\"web/\" would share the files of [serve.keys.web]; choose another name",
+        ),
+        (
             "[worker]\nmetrics-listen = \"on\"",
             "t.toml: worker.metrics-listen is \"on\"; write an address and a port such as 127.0.0.1:9464, or off",
         ),

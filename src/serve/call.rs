@@ -142,9 +142,10 @@ async fn send_unchanged(
     let Some(provider) = door.services.providers.get(model) else {
         return Err(Problem::no_model(&call.name));
     };
+    let mut was_refused = false;
     loop {
-        let with_usage =
-            door.asks_for_usage(model.provider()).then(|| add_usage_option(call)).flatten();
+        let asks_for_usage = !was_refused && door.asks_for_usage(model);
+        let with_usage = asks_for_usage.then(|| add_usage_option(call)).flatten();
         let verbatim = Verbatim {
             operation: call.operation,
             model: model.model(),
@@ -152,9 +153,15 @@ async fn send_unchanged(
             headers: &call.headers_for_vendor(),
         };
         match admitted.send(provider, &verbatim).await {
-            Ok(answer) => return Ok(pass_answer(answer, with_usage.is_some())),
-            Err(no_answer) if with_usage.is_some() && refuses_usage(&no_answer) => {
-                door.never_ask_for_usage(model.provider());
+            Ok(answer) => {
+                // Only now is it known that the field was the fault, and not the client's request.
+                if was_refused {
+                    door.record_usage_refused(model);
+                }
+                return Ok(pass_answer(answer, with_usage.is_some()));
+            }
+            Err(no_answer) if with_usage.is_some() && refuses_usage(&no_answer, &call.body) => {
+                was_refused = true;
                 let request = request(door, call, attempt, model).max_wait(call.wait.time_left());
                 let again = admit(door, attempt, &request).await;
                 admitted = again.map_err(|held| Problem::from_failure(&held.failure))?;
@@ -185,12 +192,20 @@ fn add_usage_option(call: &ClientCall) -> Option<Fields> {
     Some(fields)
 }
 
-fn refuses_usage(no_answer: &NoAnswer) -> bool {
-    let says = || {
-        let words = no_answer.body.to_string();
-        words.contains("stream_options") || words.contains("include_usage")
+/// Whether the vendor refuses the question for usage, and does not only quote `request`, the client's
+/// own body.
+fn refuses_usage(NoAnswer { error, body, .. }: &NoAnswer, request: &[u8]) -> bool {
+    let is_named = |said: &str| said.contains("stream_options") || said.contains("include_usage");
+    let told = body.get("error").unwrap_or(body);
+    let name = |field: &str| told.get(field).and_then(Value::as_str).unwrap_or_default();
+    let may_quote = || match serde_json::from_slice::<Value>(request) {
+        Ok(request) => is_named(&request.to_string()),
+        Err(_) => true,
     };
-    matches!(no_answer.error.kind, Kind::InvalidRequest | Kind::Unsupported) && says()
+    matches!(error.kind, Kind::InvalidRequest | Kind::Unsupported)
+        // Texts of the request are cut from the error's message.
+        && ([name("param"), name("code"), error.message.as_str()].into_iter().any(is_named)
+            || (is_named(&body.to_string()) && !may_quote()))
 }
 
 fn pass_answer(answer: Answer, hides_usage: bool) -> Response {
@@ -256,4 +271,47 @@ async fn count_tokens(
     let mut response = Json(whole.body).into_response();
     response.headers_mut().extend(headers_for_client(&whole.headers));
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_providers::Charged;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_the_question_for_usage_is_told_from_a_quotation() {
+        let plain = json!({"messages": [{"role": "user", "content": "hi"}]});
+        let quoted = json!({"messages": [{"role": "user", "content": "stream_options?"}]});
+        let of_fast_api = json!({"detail": [{"loc": ["body", "stream_options"], "msg": "extra"}]});
+        let echo = json!({"error": {"message": "bad value: stream_options?", "param": "messages"}});
+        let by_param = json!({"error": {"message": "no", "param": "stream_options.include_usage"}});
+        for (request, kind, message, body, refuses) in [
+            (&plain, Kind::InvalidRequest, "status 400", &of_fast_api, true),
+            (&plain, Kind::RateLimited, "status 429", &of_fast_api, false),
+            (
+                &plain,
+                Kind::InvalidRequest,
+                "status 400: unknown field stream_options",
+                &json!({}),
+                true,
+            ),
+            (
+                &plain,
+                Kind::InvalidRequest,
+                "status 400",
+                &json!({"error": {"param": "seed"}}),
+                false,
+            ),
+            (&quoted, Kind::InvalidRequest, "status 400: bad value: …", &echo, false),
+            (&quoted, Kind::InvalidRequest, "status 400: no", &by_param, true),
+        ] {
+            let error = Error::no_reply(message.to_owned(), Charged::No);
+            let error = Error { kind, ..error };
+            let failure = Failure::from_provider(&error, &Default::default());
+            let no_answer = NoAnswer { error, failure, body: body.clone() };
+            let request = request.to_string();
+            assert_eq!(refuses_usage(&no_answer, request.as_bytes()), refuses, "{request} {body}");
+        }
+    }
 }

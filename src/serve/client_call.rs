@@ -59,6 +59,9 @@ impl ClientCall {
             let (field, why) = fields.unreadable().unwrap_or(("messages", String::new()));
             return Err(Problem::invalid(field, &format!("cannot be read: {why}")));
         }
+        if !matches!(fields.get("stream"), None | Some(Value::Null | Value::Bool(_))) {
+            return Err(Problem::invalid("stream", "must be true or false"));
+        }
         account_fields::check(&fields, &holder.models)?;
         Ok(Self { holder, operation, headers, body, fields, name, route, asked, wait })
     }

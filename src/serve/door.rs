@@ -1,9 +1,9 @@
 //! The door's state.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap},
     net::SocketAddr,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
@@ -15,6 +15,9 @@ use tokio::sync::OnceCell;
 
 use super::{access, keys::Keys, problem::Problem};
 use crate::{config::Config, temporal::Temporal};
+
+/// Time after which a model that refused to report a stream's usage is asked for it again.
+const USAGE_REFUSED_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// The services, the keys and the settings of one door.
 pub(super) struct Door {
@@ -34,8 +37,8 @@ pub(super) struct Door {
     config: Config,
     /// Names of configured models and of routes.
     pub(super) names: Vec<String>,
-    /// Providers that refuse to report a stream's usage.
-    refuse_usage: Mutex<HashSet<String>>,
+    /// Models that refuse to report a stream's usage, and when each was last seen to do so.
+    refuse_usage: Mutex<HashMap<ModelId, Instant>>,
 }
 
 impl Door {
@@ -92,11 +95,14 @@ impl Door {
         opened.cloned().map_err(|error| Problem::no_temporal(&error))
     }
 
-    pub(super) fn asks_for_usage(&self, provider: &str) -> bool {
-        !self.refuse_usage.lock().contains(provider)
+    /// Whether a stream of this model is asked for its usage.
+    pub(super) fn asks_for_usage(&self, model: &ModelId) -> bool {
+        let refused = self.refuse_usage.lock().get(model).copied();
+        refused.is_none_or(|at| at.elapsed() >= USAGE_REFUSED_FOR)
     }
 
-    pub(super) fn never_ask_for_usage(&self, provider: &str) {
-        self.refuse_usage.lock().insert(provider.to_owned());
+    /// Records that this model takes a request only without the question for usage.
+    pub(super) fn record_usage_refused(&self, model: &ModelId) {
+        self.refuse_usage.lock().insert(model.clone(), Instant::now());
     }
 }

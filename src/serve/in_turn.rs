@@ -155,10 +155,8 @@ pub(super) fn request(
     model: &ModelId,
 ) -> Request {
     let services = &door.services;
-    let ask = call.asked.as_ref().map(Ask::from_asked).unwrap_or_default();
-    let bound = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
-    let output = bound.map_or(ask.max_output_tokens, |most| ask.max_output_tokens.min(most.into()));
-    let ask = Ask { max_output_tokens: output, ..ask };
+    let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
+    let ask = call.asked.as_ref().map(|asked| Ask::from_asked(asked, cap)).unwrap_or_default();
     let ask = ask.lane(call.holder.lane.clone()).tenant(call.holder.tenant.clone());
     ask.request(model.clone(), attempt.reservation.clone()).ticket(attempt.state().ticket)
 }

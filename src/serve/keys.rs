@@ -7,10 +7,10 @@ use axum::http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 use tidegate_types::{Lane, Tenant};
 
-use crate::config::{Config, serve::INTERACTIVE};
-
-/// The name of callers without a key.
-const OPEN: &str = "open";
+use crate::config::{
+    Config,
+    serve::{INTERACTIVE, OPEN},
+};
 
 /// All keys of this door.
 pub(super) struct Keys {

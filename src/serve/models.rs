@@ -8,18 +8,22 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
+    door::Door,
     keys::Holder,
     problem::{Form, Problem},
 };
 
 /// Lists all models, or answers with the one of this name.
 pub(super) fn answer(
-    names: &[String],
+    door: &Door,
     holder: &Holder,
     form: Form,
     name: Option<&str>,
 ) -> Result<Response, Problem> {
-    let mut known = names.iter().filter(|name| holder.may_ask(name));
+    // A route whose models are not equivalent takes no calls.
+    let takes_calls =
+        |name: &str| door.route(name).is_some_and(|it| it.require_equivalents().is_ok());
+    let mut known = door.names.iter().filter(|name| holder.may_ask(name) && takes_calls(name));
     if let Some(name) = name {
         let known = known.find(|known| *known == name).ok_or_else(|| Problem::no_model(name))?;
         return Ok(Json(model(known, form)).into_response());

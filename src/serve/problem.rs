@@ -144,7 +144,7 @@ impl Problem {
         let status = match error.kind {
             // The provider's key is wrong, not the client's.
             Kind::Unauthorized => Some(StatusCode::BAD_GATEWAY),
-            Kind::Timeout if error.status.is_none() => Some(StatusCode::GATEWAY_TIMEOUT),
+            _ if error.timed_out => Some(StatusCode::GATEWAY_TIMEOUT),
             _ => match error.status {
                 // The body is an error or no answer, although the status is a success.
                 Some(200..300) => Some(Self::from_failure(failure).status),
@@ -236,4 +236,30 @@ impl From<RefusedField> for Problem {
 fn is_name(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.[]".contains(&byte);
     text.len() <= MAX_NAME && text.bytes().all(is_letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_providers::{Charged, Error};
+
+    use super::*;
+
+    #[test]
+    fn a_call_without_an_answer_is_told_apart_by_its_cause() {
+        let no_reply = |charged| Error::no_reply("no answer".to_owned(), charged);
+        let in_success = |kind| Error { kind, status: Some(200), ..no_reply(Charged::No) };
+        let spent = json!({"error": {"message": "out", "code": "insufficient_quota"}});
+        for (error, body, status, code) in [
+            // The connection was closed.
+            (no_reply(Charged::Unknown), Value::Null, 502, None),
+            (no_reply(Charged::No), Value::Null, 502, None),
+            (Error { timed_out: true, ..no_reply(Charged::Unknown) }, Value::Null, 504, None),
+            (in_success(Kind::Timeout), Value::Null, 503, None),
+            (in_success(Kind::QuotaExhausted), spent, 429, Some("insufficient_quota")),
+        ] {
+            let failure = Failure::from_provider(&error, &Default::default());
+            let problem = Problem::from_provider(&NoAnswer { error, failure, body });
+            assert_eq!((problem.status.as_u16(), problem.names.code.as_deref()), (status, code));
+        }
+    }
 }

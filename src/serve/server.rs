@@ -7,7 +7,7 @@ use axum::{
     Router,
     body::Body,
     extract::{DefaultBodyLimit, Request, State},
-    http::{HeaderMap, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use percent_encoding::percent_decode_str;
@@ -60,6 +60,11 @@ pub(super) fn router(door: &Arc<Door>) -> Router {
 async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let path = request.uri().path().trim_end_matches('/').to_owned();
     let (path, headers) = (path.as_str(), request.headers().clone());
+    // The server leaves out the body of an answer to HEAD.
+    let method = match request.method() == Method::HEAD {
+        true => Method::GET,
+        false => request.method().clone(),
+    };
     let form = Form::from_request(path, &headers);
     if !is_own(&door, &headers) {
         let message = format!(
@@ -76,28 +81,55 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let Some(holder) = door.keys.holder(&headers) else {
         return Problem::no_key().response(form);
     };
-    if let Some(route) = batches::Endpoint::from_request(request.method(), path) {
+    if let Some(route) = batches::Endpoint::from_request(&method, path) {
         return batches::answer(&door, &holder, route, request).await;
     }
-    let (parts, body) = request.into_parts();
-    if let Some(name) = path.strip_prefix(MODELS).filter(|_| parts.method == Method::GET) {
-        let name = name.strip_prefix('/').map(|name| percent_decode_str(name).decode_utf8_lossy());
-        let answer = models::answer(&door.names, &holder, form, name.as_deref());
+    if let Some(name) = model_in_path(path).filter(|_| method == Method::GET) {
+        let name = name.map(|name| percent_decode_str(name).decode_utf8_lossy());
+        let answer = models::answer(&door, &holder, form, name.as_deref());
         return answer.unwrap_or_else(|problem| problem.response(form));
     }
-    match Operation::at(path).filter(|_| parts.method == Method::POST) {
+    match Operation::at(path).filter(|_| method == Method::POST) {
         Some(operation) => {
-            let span = access::span(operation.path(), &headers);
+            let (span, body) = (access::span(operation.path(), &headers), request.into_body());
             Box::pin(answer_call(&door, &holder, operation, headers, body).instrument(span)).await
         }
-        None => {
-            let message = format!(
-                "there is no {} {path} here; a provider's own address has it",
-                parts.method
-            );
-            Problem::new(StatusCode::NOT_FOUND, message).response(form)
-        }
+        None => refuse_path(request.method(), path, form),
     }
+}
+
+/// The model's name in a path of models, if there is one; `None` for another path.
+fn model_in_path(path: &str) -> Option<Option<&str>> {
+    match path.strip_prefix(MODELS)? {
+        "" => Some(None),
+        rest => Some(Some(rest.strip_prefix('/')?)),
+    }
+}
+
+/// The methods that a path takes.
+fn methods_of(path: &str) -> Vec<&'static str> {
+    let takes = |method: &Method| {
+        batches::Endpoint::from_request(method, path).is_some()
+            || (*method == Method::GET && model_in_path(path).is_some())
+            || (*method == Method::POST && Operation::at(path).is_some())
+    };
+    let methods = [(Method::GET, "GET, HEAD"), (Method::POST, "POST"), (Method::DELETE, "DELETE")];
+    methods.iter().filter(|(method, _)| takes(method)).map(|(_, name)| *name).collect()
+}
+
+/// The answer to a path or a method that the door does not have.
+fn refuse_path(method: &Method, path: &str, form: Form) -> Response {
+    let methods = methods_of(path).join(", ");
+    if methods.is_empty() {
+        let message = format!("there is no {path} here; a provider's own address may have it");
+        return Problem::new(StatusCode::NOT_FOUND, message).response(form);
+    }
+    let message = format!("{path} does not take {method}; use {methods}");
+    let mut response = Problem::new(StatusCode::METHOD_NOT_ALLOWED, message).response(form);
+    if let Ok(methods) = HeaderValue::from_str(&methods) {
+        response.headers_mut().insert(header::ALLOW, methods);
+    }
+    response
 }
 
 /// Whether the request comes to the door's own address, and not from another site's page through a
@@ -129,7 +161,8 @@ async fn answer_call(
     let form = Form::from_request(operation.path(), &headers);
     let line = AccessLine::new(operation.path(), &holder.name);
     let read = async {
-        let body = read_whole_body(body, door.max_body).await?;
+        let body =
+            read_whole_body(body, door.max_body, "shorten it, or raise serve.max-body").await?;
         ClientCall::read(door, Arc::clone(holder), operation, headers, body)
     };
     let result = match read.await {
@@ -140,4 +173,40 @@ async fn answer_call(
     let response = result.unwrap_or_else(|problem| problem.response(form));
     line.record_answer(response.status(), retry_after);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_models_ends_at_its_boundary() {
+        for (path, name) in [
+            ("/v1/models", Some(None)),
+            ("/v1/models/openai:m", Some(Some("openai:m"))),
+            ("/v1/models/openai:a/b", Some(Some("openai:a/b"))),
+            ("/v1/modelsx", None),
+            ("/v1/models-old/m", None),
+            ("/v1", None),
+        ] {
+            assert_eq!(model_in_path(path), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_method_is_told_which_ones_the_path_takes() {
+        for (method, path, status, allow) in [
+            (Method::PUT, "/v1/models", 405, Some("GET, HEAD")),
+            (Method::DELETE, "/v1/models/openai:m", 405, Some("GET, HEAD")),
+            (Method::GET, "/v1/chat/completions", 405, Some("POST")),
+            (Method::PUT, "/v1/files", 405, Some("GET, HEAD, POST")),
+            (Method::PATCH, "/v1/files/file-1", 405, Some("GET, HEAD, DELETE")),
+            (Method::GET, "/v1/modelsx", 404, None),
+            (Method::POST, "/v1/images/generations", 404, None),
+        ] {
+            let response = refuse_path(&method, path, Form::OpenAi);
+            let allowed = response.headers().get(header::ALLOW).map(|it| it.to_str().unwrap());
+            assert_eq!((response.status().as_u16(), allowed), (status, allow), "{method} {path}");
+        }
+    }
 }

@@ -330,9 +330,17 @@ impl Temporal {
     /// # Errors
     /// There is no such batch, or the server does not answer.
     pub fn describe<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Batch>> {
+        async move { self.find(id).await?.ok_or_else(|| no_such_batch(id)) }.boxed()
+    }
+
+    /// Like [`Self::describe`]; `None` if the server knows no such batch.
+    ///
+    /// # Errors
+    /// The server does not answer, or refuses.
+    pub fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Option<Batch>>> {
         async move {
-            let seen = self.description(id).await?.ok_or_else(|| no_such_batch(id))?;
-            Ok(Batch {
+            let seen = self.description(id).await?;
+            Ok(seen.map(|seen| Batch {
                 id: seen.id().to_owned(),
                 run: seen.run_id().to_owned(),
                 status: seen.status().into(),
@@ -340,7 +348,7 @@ impl Temporal {
                 closed: seen.close_time(),
                 cancel_requested: (seen.raw().workflow_extended_info.as_ref())
                     .is_some_and(|info| info.cancel_requested),
-            })
+            }))
         }
         .boxed()
     }

@@ -28,7 +28,7 @@ impl FailureConverter for Failures {
                 if is_undecodable(&failure) =>
             {
                 let why = anyhow!(
-                    "the activity's input is not what it takes: {failure}; workflows of tidegate start it"
+                    "the activity's input is not what it takes: {failure}; give tidegate.call and tidegate.embed one JSON object, and leave other activities to tidegate's workflows"
                 );
                 let failure = ApplicationFailure::builder(why)
                     .type_name(FailureType::InvalidInput.as_str().to_owned())
@@ -114,6 +114,7 @@ mod tests {
             let (kind, is_final, message) = written(decoded(input).unwrap_err());
             assert_eq!((kind.as_str(), is_final), ("InvalidInput", true), "{message}");
             assert!(message.starts_with("the activity's input is not what it takes"), "{message}");
+            assert!(message.contains("one JSON object"), "{message}");
         }
     }
 

@@ -183,7 +183,7 @@ impl Call {
         let route = route
             .require_equivalents()
             .map_err(|failure| refused(format!("model cannot be asked: {}", failure.message)))?;
-        if body.get("stream").is_some_and(|stream| stream != false && !stream.is_null()) {
+        if !account_fields::is_off(body.get("stream").as_ref()) {
             return Err(refused("stream must be false: a batch's answers come whole".to_owned()));
         }
         account_fields::check(&body, &lines.may_ask).map_err(|why| refused(why.to_string()))?;

@@ -1,7 +1,10 @@
 //! `tidegate.call` with a body in the vendor's own form, which is sent unchanged, tools and pictures
 //! included.
 
-use tidegate_calls::caller::Terms;
+use tidegate_calls::{
+    caller::Terms,
+    dialect::account_fields::{check_background, is_off},
+};
 use tidegate_providers::Fields;
 use tidegate_types::Spend;
 use tidegate_workflows::{
@@ -26,11 +29,7 @@ pub(super) async fn ask(
 ) -> Result<CallOutcome, Failure> {
     let CallContext { services, lane, .. } = asked;
     let (model, tenant) = call.into_body().map_err(Failure::invalid_input)?;
-    if body.get("stream").is_some_and(|stream| stream == true) {
-        return Err(Failure::invalid_input(
-            "body asks for its answer piece by piece, and an activity returns it whole; leave stream out",
-        ));
-    }
+    check_answer_comes_whole(&body).map_err(Failure::invalid_input)?;
     let route = &route_of(&Target::Model(model), &services.routes)?;
     let terms = Terms { lane, tenant: &tenant, batch_usd: None, retries: None };
     let body = &body;
@@ -58,4 +57,37 @@ pub(super) async fn ask(
         cost_usd: cost_usd.map(|_| spend.cost_usd),
         provider_calls: spend.provider_calls,
     })
+}
+
+/// Refuses a body whose answer does not come whole.
+///
+/// # Errors
+/// The reason.
+fn check_answer_comes_whole(body: &Fields) -> Result<(), String> {
+    if !is_off(body.get("stream").as_ref()) {
+        return Err("body.stream must be false: an activity returns the answer whole".to_owned());
+    }
+    check_background(body).map_err(|refused| format!("body.{refused}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_whose_answer_does_not_come_whole_is_refused_by_the_fields_name() {
+        for (body, names) in [
+            (r#"{"stream":true}"#, Some("body.stream")),
+            (r#"{"stream":"true"}"#, Some("body.stream")),
+            (r#"{"background":true}"#, Some("body.background")),
+            (r#"{"background":1}"#, Some("body.background")),
+            (r#"{"stream":false,"background":null,"previous_response_id":"r"}"#, None),
+        ] {
+            let checked = check_answer_comes_whole(&Fields::read(body.as_bytes()).unwrap());
+            match (checked, names) {
+                (Err(why), Some(name)) => assert!(why.starts_with(name), "{why}"),
+                (checked, names) => assert_eq!((checked, names), (Ok(()), None), "{body}"),
+            }
+        }
+    }
 }

@@ -89,10 +89,10 @@ impl InputPart<'_> {
     }
 
     async fn bytes(&self) -> Result<Bytes, Failure> {
-        let place = self.calls.inputs.resolve(self.uri).map_err(|error| {
-            self.wrong(&format!(
-                "{error}; inputs are read under inputs of the [calls] section alone"
-            ))
+        let place = self.calls.inputs.resolve(self.uri);
+        let place = place.map_err(|error| {
+            // The error quotes the URI.
+            Failure::invalid_input(format!("{}: {error}", self.field))
         })?;
         let of_store = |error| Failure::of_field(self.field, error);
         let size = place.size().await.map_err(of_store)?;

@@ -23,6 +23,7 @@ fn error(kind: Kind) -> providers::Error {
         retry_after: None,
         charged: providers::Charged::No,
         status: None,
+        timed_out: false,
         span: None,
         observed: Box::default(),
     }

@@ -117,6 +117,7 @@ pub fn fails(kind: Kind, charged: Charged) -> Result<Completion, Error> {
         retry_after: None,
         charged,
         status: None,
+        timed_out: false,
         observed: Box::default(),
     })
 }

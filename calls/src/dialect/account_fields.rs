@@ -1,4 +1,4 @@
-//! Fields that no door passes on, even within a dialect.
+//! Fields that the doors refuse or restrict, even within a dialect.
 
 use serde_json::Value;
 use tidegate_providers::Fields;
@@ -23,10 +23,7 @@ pub fn only_provider(models: &[String]) -> Option<&str> {
 /// # Errors
 /// Names the field that is refused.
 pub fn check(fields: &Fields, models: &[String]) -> Result<(), RefusedField> {
-    if fields.get("background").is_some_and(|it| it == Value::Bool(true)) {
-        let what = "is refused: its answer would lie at the provider, where no turn is kept";
-        return Err(RefusedField::new("background", what));
-    }
+    check_background(fields)?;
     if only_provider(models).is_some() {
         return Ok(());
     }
@@ -40,6 +37,23 @@ pub fn check(fields: &Fields, models: &[String]) -> Result<(), RefusedField> {
         )),
         None => Ok(()),
     }
+}
+
+/// Refuses a request whose answer would lie at the provider.
+///
+/// # Errors
+/// `background` has a value other than `false` and `null`.
+pub fn check_background(fields: &Fields) -> Result<(), RefusedField> {
+    if is_off(fields.get("background").as_ref()) {
+        return Ok(());
+    }
+    let what = "is refused: its answer would lie at the provider, where no turn is kept";
+    Err(RefusedField::new("background", what))
+}
+
+/// Whether the value of a switch is absent, `null` or `false`.
+pub fn is_off(value: Option<&Value>) -> bool {
+    matches!(value, None | Some(Value::Null | Value::Bool(false)))
 }
 
 /// Whether a field, or one in it, has this name and a value.
@@ -57,6 +71,24 @@ fn holds(field: &str, value: &Value, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_in_the_background_is_refused_in_every_spelling() {
+        for (value, is_refused) in [
+            ("true", true),
+            (r#""true""#, true),
+            ("1", true),
+            ("{}", true),
+            ("false", false),
+            ("null", false),
+        ] {
+            let fields = Fields::read(format!("{{\"background\":{value}}}").as_bytes()).unwrap();
+            let checked = check(&fields, &[]);
+            assert_eq!(checked.is_err(), is_refused, "{value}");
+            assert_eq!(check_background(&fields), checked, "{value}");
+        }
+        assert_eq!(check_background(&Fields::read(b"{}").unwrap()), Ok(()));
+    }
 
     #[test]
     fn objects_of_an_account_are_found_at_any_depth() {

@@ -4,7 +4,7 @@ use chrono::Utc;
 use serde_json::{Value, json};
 use tidegate_providers::{Completion, Fields, Role, StopReason};
 
-use super::conversation::{Conversation, bound, refused, text};
+use super::conversation::{Conversation, bound, check_fields, refused, text};
 use super::refused_field::RefusedField;
 
 /// Reads a request. A field that is null or states the default is ignored.
@@ -35,12 +35,7 @@ fn read_message(conversation: &mut Conversation, message: &Value) -> Result<(), 
     let Value::Object(fields) = message else {
         return Err(refused("messages", "must be objects"));
     };
-    let known = ["role", "content", "refusal"];
-    let other =
-        fields.iter().find(|(name, value)| !known.contains(&name.as_str()) && !value.is_null());
-    if let Some((name, _)) = other {
-        return Err(refused(&format!("messages.{name}"), "is not translated"));
-    }
+    check_fields("messages", fields, &["role", "content", "refusal"])?;
     let text = text("messages.content", fields.get("content").unwrap_or(&Value::Null))?;
     match fields.get("role").and_then(Value::as_str) {
         Some("system" | "developer") if conversation.turns.is_empty() => {

@@ -1,6 +1,6 @@
 //! A request in the terms that all dialects share.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tidegate_providers::{Role, Turn};
 
 use super::refused_field::RefusedField;
@@ -42,10 +42,33 @@ pub(super) fn refused(field: &str, why: &str) -> RefusedField {
     RefusedField::new(field, &format!("{why}: the model speaks another dialect"))
 }
 
+/// Fields of a text. `cache_control` is a request to the vendor's cache and does not change the answer:
+/// it is ignored.
+const FIELDS_OF_TEXT: [&str; 3] = ["type", "text", "cache_control"];
+
+/// Refuses an object within `field` that has a field with a value beside these.
+pub(super) fn check_fields(
+    field: &str,
+    object: &Map<String, Value>,
+    known: &[&str],
+) -> Result<(), RefusedField> {
+    let is_other =
+        |(name, value): &(&String, &Value)| !known.contains(&name.as_str()) && !value.is_null();
+    match object.iter().find(is_other) {
+        Some((name, _)) => Err(refused(&format!("{field}.{name}"), "is not translated")),
+        None => Ok(()),
+    }
+}
+
 /// The text of a message: a string, or parts that are texts.
 pub(super) fn text(field: &str, content: &Value) -> Result<String, RefusedField> {
-    let part = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text")) {
-        (Some("text"), Some(Value::String(text))) => Ok(text.clone()),
+    let part = |part: &Value| match (part, part.get("type"), part.get("text")) {
+        (Value::Object(fields), Some(Value::String(kind)), Some(Value::String(text)))
+            if kind == "text" =>
+        {
+            check_fields(field, fields, &FIELDS_OF_TEXT)?;
+            Ok(text.clone())
+        }
         _ => Err(refused(field, "may hold texts alone")),
     };
     match content {

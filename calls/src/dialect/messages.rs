@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidegate_providers::{Completion, Fields, Role, StopReason};
 
-use super::conversation::{Conversation, bound, refused, text};
+use super::conversation::{Conversation, bound, check_fields, refused, text};
 use super::refused_field::RefusedField;
 
 /// Reads a request. A field that is null or states the default is ignored.
@@ -30,12 +30,20 @@ pub(super) fn read(fields: &Fields) -> Result<Conversation, RefusedField> {
             _ => return Err(refused(name, "is not translated")),
         }
     }
+    // Anthropic's API refuses such a request, too.
+    if conversation.max_output_tokens.is_none() {
+        return Err(RefusedField::new("max_tokens", "is missing"));
+    }
     Ok(conversation)
 }
 
 fn read_message(conversation: &mut Conversation, message: &Value) -> Result<(), RefusedField> {
-    let text = text("messages.content", message.get("content").unwrap_or(&Value::Null))?;
-    match message.get("role").and_then(Value::as_str) {
+    let Value::Object(fields) = message else {
+        return Err(refused("messages", "must be objects"));
+    };
+    check_fields("messages", fields, &["role", "content"])?;
+    let text = text("messages.content", fields.get("content").unwrap_or(&Value::Null))?;
+    match fields.get("role").and_then(Value::as_str) {
         Some("user") => conversation.add_turn(Role::User, text),
         Some("assistant") => conversation.add_turn(Role::Assistant, text),
         _ => return Err(refused("messages.role", "must be user or assistant")),

@@ -28,11 +28,11 @@ fn fields_of_every_dialect_are_read_from_both() {
     })));
     let of_anthropic = messages::read(&fields(&json!({
         "model": "m", "temperature": 0.5, "stop_sequences": ["END"], "max_tokens": 9,
-        "system": [{"type": "text", "text": "Be brief."}],
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
         "output_config": {"format": {"type": "json_schema", "schema": schema}},
         "messages": [
             {"role": "user", "content": "One\ntwo"},
-            {"role": "assistant", "content": [{"type": "text", "text": "Yes"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "Yes", "citations": null}]},
             {"role": "user", "content": "And?"},
         ],
     })));
@@ -68,6 +68,8 @@ fn everything_else_is_refused_by_its_name() {
         (json!({"messages": [{"role": "tool", "content": "x"}]}),         "messages.role"),
         (json!({"messages": [{"role": "user", "content": "x", "name": "y"}]}), "messages.name"),
         (json!({"max_tokens": 0}),                                        "max_tokens"),
+        (json!({"messages": user(json!([{"type": "text", "text": "x", "annotations": []}]))}), "messages.content.annotations"),
+        (json!({"messages": ["x"]}),                                      "messages"),
     ];
     for (body, expected) in cases {
         assert_eq!(param(chat::read(&fields(&body))), expected, "{body}");
@@ -77,6 +79,14 @@ fn everything_else_is_refused_by_its_name() {
         (json!({"output_config": {"effort": "low"}}), "output_config.effort"),
         (json!({"system": [{"type": "text"}]}), "system"),
         (json!({"top_k": 5}), "top_k"),
+        (json!({"messages": user(json!("x"))}), "max_tokens"),
+        (json!({"messages": ["x"]}), "messages"),
+        (json!({"messages": [{"role": "user", "content": "x", "name": "y"}]}), "messages.name"),
+        (
+            json!({"messages": user(json!([{"type": "text", "text": "x", "citations": [1]}]))}),
+            "messages.content.citations",
+        ),
+        (json!({"system": [{"type": "text", "text": "x", "y": 1}]}), "system.y"),
     ] {
         assert_eq!(param(messages::read(&fields(&body))), expected, "{body}");
     }

@@ -93,7 +93,7 @@ impl Failure {
     /// the provider's message.
     pub fn unsupported(model: &ModelId, words: &str) -> Self {
         let message = format!(
-            "{model} does not take what this batch asks of it: change the batch (its parameters, its schema) or the model; it said: {words}"
+            "{model} does not take what is asked of it: change the request (its parameters, its schema) or the model; it said: {words}"
         );
         let failure = Self::never(FailureType::InvalidRequest, message);
         Self { concerns: Concerns::TheModel, ..failure }

@@ -153,12 +153,19 @@ impl VerbatimReply {
     /// more than `most` bytes. The rest follows from [`Self::into_body`].
     ///
     /// # Errors
-    /// The errors of [`Self::whole`].
-    pub async fn begin(&mut self, most: usize) -> Result<Begun, Error> {
+    /// The errors of [`Self::whole`], with the body that was read: null if it is no JSON.
+    pub async fn begin(&mut self, most: usize) -> Result<Begun, Box<(Error, Value)>> {
         let reader = PassiveReader::from(&*self);
         let reply = Reply::read_most(&mut self.response, most).await;
         let is_longer = reply.cut == Some(Cut::TooLong);
-        let heard = if is_longer { None } else { Some(reader.read_whole(&reply)?) };
+        let heard = match is_longer {
+            true => None,
+            false => Some(
+                reader
+                    .read_whole(&reply)
+                    .map_err(|error| Box::new((error, reply.json().unwrap_or_default())))?,
+            ),
+        };
         Ok(Begun { bytes: reply.body.into(), heard })
     }
 

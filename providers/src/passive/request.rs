@@ -18,8 +18,10 @@ pub struct Asked {
     pub model: String,
     /// Input tokens, estimated from the text.
     pub input_tokens: u64,
-    /// The bound of all its answers together, in tokens; `None` if it states none.
+    /// The bound of each of its answers, in tokens; `None` if it states none.
     pub max_output_tokens: Option<u64>,
+    /// The number of answers that it asks for.
+    pub answers: u64,
     /// Hash of the system prompt, for calls whose use is learned together; 0 without one.
     pub template: u64,
     /// Whether the answer is streamed.
@@ -52,6 +54,7 @@ impl Asked {
             model,
             input_tokens: weight.tokens(),
             max_output_tokens: output,
+            answers: answers(&body),
             template: template(&body),
             streams: verb.starts_with("stream")
                 || verb == "converse-stream"
@@ -78,9 +81,17 @@ fn bound(body: &Value) -> Option<u64> {
         &["generation_config", "max_output_tokens"],
         &["inferenceConfig", "maxTokens"],
     ];
-    let each = fields.iter().find_map(|path| count(body, path))?;
-    // OpenAI's `n`: the number of answers to one question.
-    Some(each.saturating_mul(count(body, &["n"]).unwrap_or(1).max(1)))
+    fields.iter().find_map(|path| count(body, path))
+}
+
+/// The number of answers to one question: OpenAI's `n`, Gemini's `candidateCount`.
+fn answers(body: &Value) -> u64 {
+    let fields: [&[&str]; 3] = [
+        &["n"],
+        &["generationConfig", "candidateCount"],
+        &["generation_config", "candidate_count"],
+    ];
+    fields.iter().find_map(|path| count(body, path)).unwrap_or(1).max(1)
 }
 
 /// A hash of the system prompt that every process computes equally.

@@ -19,7 +19,7 @@ fn each_vendors_request_tells_model_and_bound() {
     let messages = json!([{"role": "user", "content": text}]);
     #[rustfmt::skip]
     let cases = [
-        ("/v1/chat/completions", json!({"model": "m", "messages": messages, "max_completion_tokens": 10, "n": 3}), Some(30)),
+        ("/v1/chat/completions", json!({"model": "m", "messages": messages, "max_completion_tokens": 10}), Some(10)),
         ("/v1/responses", json!({"model": "m", "input": text, "max_output_tokens": 7}), Some(7)),
         ("/v1/messages", json!({"model": "m", "messages": messages, "max_tokens": 9}), Some(9)),
         ("/v1beta/models/m:generateContent", json!({"contents": [{"parts": [{"text": text}]}], "generationConfig": {"maxOutputTokens": 5}}), Some(5)),
@@ -39,6 +39,22 @@ fn each_vendors_request_tells_model_and_bound() {
         assert_eq!(asked(path, &body), None, "{path} asks no model");
     }
     assert_eq!(Asked::read("/v1/files", b"--boundary"), None);
+}
+
+#[test]
+fn the_number_of_answers_is_read_with_and_without_a_bound() {
+    let cases = [
+        (json!({"n": 3, "max_tokens": 10}), 3),
+        (json!({"n": 100}), 100),
+        (json!({"n": 0}), 1),
+        (json!({"n": null}), 1),
+        (json!({"generationConfig": {"candidateCount": 4}}), 4),
+        (json!({}), 1),
+    ];
+    for (mut body, answers) in cases {
+        body["model"] = "m".into();
+        assert_eq!(asked("/v1/chat/completions", &body).unwrap().answers, answers, "{body}");
+    }
 }
 
 #[test]

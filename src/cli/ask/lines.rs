@@ -15,10 +15,10 @@ use super::question::{Output, Question, answer, unless_closed};
 pub(super) fn read_lines() -> mpsc::Receiver<anyhow::Result<Question<()>>> {
     let (sender, lines) = mpsc::channel(64);
     thread::spawn(move || {
-        for (number, line) in (1..).zip(io::stdin().lock().lines()) {
+        for (number, line) in (1..).zip(io::stdin().lock().split(b'\n')) {
             let line = line.with_context(|| format!("line {number} of stdin cannot be read"));
-            let line = line.map(|line| if number == 1 { strip_bom(line) } else { line });
-            let asked = line.map(|line| Question { number, beside: (), prompt: Ok(line) });
+            let asked =
+                line.map(|line| Question { number, beside: (), prompt: read_prompt(number, line) });
             if sender.blocking_send(asked).is_err() {
                 return;
             }
@@ -27,9 +27,15 @@ pub(super) fn read_lines() -> mpsc::Receiver<anyhow::Result<Question<()>>> {
     lines
 }
 
-/// Removes a byte-order mark.
-fn strip_bom(line: String) -> String {
-    line.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(line)
+/// Reads the prompt of a line, without a byte-order mark at the beginning of the first.
+///
+/// # Errors
+/// The line is not UTF-8.
+fn read_prompt(number: u64, line: Vec<u8>) -> Result<String, String> {
+    let line = String::from_utf8(line).map_err(|_| "the line is not UTF-8".to_owned())?;
+    let line = line.strip_suffix('\r').unwrap_or(&line);
+    let mark = if number == 1 { "\u{feff}" } else { "" };
+    Ok(line.strip_prefix(mark).unwrap_or(line).to_owned())
 }
 
 /// Writes one line of output for each line of input.
@@ -78,7 +84,15 @@ mod tests {
 
     #[test]
     fn a_mark_at_the_beginning_is_not_asked() {
-        assert_eq!(["\u{feff}Why?", "Why?"].map(|line| strip_bom(line.to_owned())), ["Why?"; 2]);
+        let prompt = |number, line: &str| read_prompt(number, line.as_bytes().to_vec()).unwrap();
+        assert_eq!(["\u{feff}Why?", "Why?", "Why?\r"].map(|line| prompt(1, line)), ["Why?"; 3]);
+        assert_eq!(prompt(2, "\u{feff}Why?"), "\u{feff}Why?");
+    }
+
+    #[test]
+    fn a_line_in_another_encoding_fails_alone() {
+        let refused = read_prompt(7, b"Gr\xfc\xdfe".to_vec()).unwrap_err();
+        assert_eq!(refused, "the line is not UTF-8");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A prompt for each row of a table, and the table with the answers.
 
 use std::{
+    collections::HashSet,
     io::{self, BufRead, BufReader, Cursor, Read, Write},
     thread,
 };
 
 use anyhow::Context;
-use csv::{ReaderBuilder, StringRecord, Terminator, Writer, WriterBuilder};
+use csv::{ByteRecord, ReaderBuilder, StringRecord, Terminator, Writer, WriterBuilder};
 use serde_json::Value;
 use tidegate_activities::document::ask::row::RowPrompt;
 use tidegate_documents::records::delimiter;
@@ -43,7 +44,8 @@ pub(super) fn read_rows<R: Read + Send + 'static, W: Write>(
     added: Added,
 ) -> anyhow::Result<(Rows, Table<W>)> {
     let (form, input) = Form::detect(input)?;
-    let mut reader = ReaderBuilder::new().delimiter(form.delimiter).from_reader(input);
+    let mut reader =
+        ReaderBuilder::new().delimiter(form.delimiter).flexible(true).from_reader(input);
     let head = reader.headers().context("the head of the table cannot be read")?.clone();
     if head.iter().all(str::is_empty) {
         return Err(usage("stdin holds no table: its first line must name the columns"));
@@ -54,14 +56,21 @@ pub(super) fn read_rows<R: Read + Send + 'static, W: Write>(
             "the table has a column \"{column}\" already; name another with --column (--error-column)"
         )));
     }
+    if let Some(column) = repeated_name(&columns) {
+        return Err(usage(format!(
+            "the table has two columns \"{column}\"; rename one of them in its first line"
+        )));
+    }
     let prompt = RowPrompt::new(prompt, &columns).map_err(usage)?;
     let table = Table::begin(output, &form, &head, added)?;
     let (sender, rows) = mpsc::channel(64);
     thread::spawn(move || {
-        for (number, row) in (1..).zip(reader.into_records()) {
+        for (number, row) in (1..).zip(reader.into_byte_records()) {
             let row = row.with_context(|| format!("row {number} of the table cannot be read"));
             let asked = row.map(|row| {
-                let prompt = prompt.fill(head.iter().zip(&row));
+                let (row, fault) = read_row(row, head.len());
+                let filled = || prompt.fill(head.iter().zip(&row));
+                let prompt = fault.map_or_else(filled, Err);
                 Question { number, beside: row, prompt }
             });
             if sender.blocking_send(asked).is_err() {
@@ -70,6 +79,33 @@ pub(super) fn read_rows<R: Read + Send + 'static, W: Write>(
         }
     });
     Ok((rows, table))
+}
+
+/// The first name of two columns. Columns without a name cannot be asked for.
+fn repeated_name<'a>(columns: &[&'a str]) -> Option<&'a str> {
+    let mut seen = HashSet::new();
+    columns.iter().copied().find(|name| !name.is_empty() && !seen.insert(*name))
+}
+
+/// Reads a row of a table with this many columns, and the fault that keeps it from being asked about.
+/// A short row is filled up with empty cells.
+fn read_row(row: ByteRecord, columns: usize) -> (StringRecord, Option<String>) {
+    let cells = row.len();
+    let (mut row, mut fault) = match StringRecord::from_byte_record(row) {
+        Ok(row) => (row, None),
+        Err(error) => {
+            let row = StringRecord::from_byte_record_lossy(error.into_byte_record());
+            (row, Some("the row is not UTF-8".to_owned()))
+        }
+    };
+    if cells != columns {
+        let what = format!("the row has {cells} cells, and the table {columns} columns");
+        fault = fault.or(Some(what));
+    }
+    for _ in cells..columns {
+        row.push_field("");
+    }
+    (row, fault)
 }
 
 /// The format of the input table, which the output repeats.
@@ -100,6 +136,8 @@ impl Form {
 pub(super) struct Table<W: Write> {
     writer: Writer<W>,
     has_errors: bool,
+    /// The number of columns before the added ones.
+    columns: usize,
 }
 
 impl<W: Write> Table<W> {
@@ -116,8 +154,10 @@ impl<W: Write> Table<W> {
         let writer = WriterBuilder::new()
             .delimiter(form.delimiter)
             .terminator(terminator)
+            .flexible(true)
             .from_writer(output);
-        let mut table = Self { writer, has_errors: added.error.is_some() };
+        let (has_errors, columns) = (added.error.is_some(), head.len());
+        let mut table = Self { writer, has_errors, columns };
         table.row(head.iter().chain(added.columns()))?;
         Ok(table)
     }
@@ -145,7 +185,9 @@ impl<W: Write> Output for Table<W> {
             Err(why) => ("", why.as_str()),
         };
         let more = [Some(answer), self.has_errors.then_some(error)];
-        self.row(row.iter().chain(more.into_iter().flatten()))
+        // Cells without a column stay behind the added ones.
+        let (own, rest) = (row.iter().take(self.columns), row.iter().skip(self.columns));
+        self.row(own.chain(more.into_iter().flatten()).chain(rest))
     }
 }
 
@@ -157,13 +199,17 @@ mod tests {
 
     /// The table with each prompt as its answer; rows without a city fail.
     fn answered(table: &'static str, error: Option<&str>) -> anyhow::Result<String> {
+        answered_bytes(table.as_bytes(), error)
+    }
+
+    fn answered_bytes(table: &'static [u8], error: Option<&str>) -> anyhow::Result<String> {
         let added = Added { answer: "answer".to_owned(), error: error.map(str::to_owned) };
-        let (mut rows, mut table) =
-            read_rows(table.as_bytes(), Vec::new(), "<{{ city }}>".to_owned(), added)?;
+        let (mut rows, mut table) = read_rows(table, Vec::new(), "<{{ city }}>".to_owned(), added)?;
         while let Some(asked) = rows.blocking_recv() {
             let Question { number, beside, prompt } = asked?;
             let failed = beside[0].is_empty().then(|| "no, \"none\"".to_owned());
-            let outcome = failed.map_or_else(|| Ok(json!({ "answer": prompt.unwrap() })), Err);
+            let outcome = prompt.map(|prompt| json!({ "answer": prompt }));
+            let outcome = failed.map_or(outcome, Err);
             assert!(table.write(number, beside, outcome)?);
         }
         Ok(String::from_utf8(table.writer.into_inner().unwrap())?)
@@ -189,6 +235,18 @@ mod tests {
         assert!(refused("city,answer\n", None).contains("column \"answer\" already"));
         assert!(refused("city,why\n", Some("why")).contains("column \"why\" already"));
         assert!(refused("town\nx\n", None).contains("no column \"city\""));
-        assert!(refused("city,note\nx\n", None).contains("row 1 of the table"));
+        assert!(refused("city,note,city\n", None).contains("two columns \"city\""));
+    }
+
+    #[test]
+    fn a_faulty_row_fails_alone() {
+        let told = "city,note,answer,why\n\
+                    x,,,\"the row has 1 cells, and the table 2 columns\"\n\
+                    y,a,,\"the row has 3 cells, and the table 2 columns\",b\n\
+                    Gr\u{fffd}n,a,,the row is not UTF-8\n\
+                    z,a,<z>,\n";
+        let table = b"city,note\nx\ny,a,b\nGr\xfcn,a\nz,a\n";
+        assert_eq!(answered_bytes(table, Some("why")).unwrap(), told);
+        assert_eq!(answered("city,,\nx,1,2\n", None).unwrap(), "city,,,answer\nx,1,2,<x>\n");
     }
 }

@@ -1,9 +1,9 @@
 //! The status of a batch, from its report, or else from its workflow.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::http::StatusCode;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_activities::output::finish::Report;
@@ -23,6 +23,9 @@ use crate::{
 
 /// Batches of a list whose status is fetched at once.
 const AT_ONCE: usize = 8;
+
+/// Time limit for the start of a batch's workflow, after the request for the batch is stored.
+const START_WITHIN: Duration = Duration::from_secs(120);
 
 /// A batch and its status.
 #[derive(Debug, Clone)]
@@ -150,6 +153,9 @@ pub(super) async fn list(
     let (ids, has_more) = wanted.select(KeyFolder::ids(&place.batches(), kind).await?);
     let found =
         stream::iter(ids).map(|id| async move { find(door, place, &id).await }).buffered(AT_ONCE);
+    // One damaged batch does not hide the others.
+    let found =
+        found.filter(|batch| std::future::ready(!batch.as_ref().is_err_and(key_folder::is_damage)));
     Ok((found.try_collect().await?, has_more))
 }
 
@@ -238,9 +244,16 @@ impl Batch {
         place: &KeyFolder,
     ) -> Result<Self, Problem> {
         let (temporal, id) = (door.temporal().await?, self.asked.id.clone());
-        let Ok(seen) = temporal.describe(&id).await else {
-            // Not started, or forgotten, or Temporal does not answer.
-            temporal.count().await.map_err(|error| Problem::no_temporal(&error))?;
+        let seen = temporal.find(&id).await.map_err(|error| Problem::no_temporal(&error))?;
+        let Some(seen) = seen else {
+            let stored = place.batch(&id).stamp().await;
+            let stored = stored.map_err(|error| store_unavailable(&error))?;
+            // The door removes the request for a batch that it could not start.
+            let stored = stored.ok_or_else(|| no_batch(&id))?;
+            if may_begin(stored.modified, Utc::now()) {
+                return Ok(self);
+            }
+            // Its door stopped before the start, or Temporal has deleted the workflow.
             let fault = Fault::new("lost", "the batch did not begin; create it again", None);
             return self.record_end(door, place, ended_as_failed(fault, now())).await;
         };
@@ -321,6 +334,12 @@ pub(super) async fn check_unused(
     Ok(())
 }
 
+/// Whether the workflow of a batch may still be started, if its request was stored at this time.
+fn may_begin(stored_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    // A time in the future is a difference of the clocks.
+    (now - stored_at).to_std().unwrap_or_default() < START_WITHIN
+}
+
 /// The seconds since 1970 of an RFC 3339 time.
 fn seconds(text: &str) -> Option<u64> {
     u64::try_from(DateTime::parse_from_rfc3339(text).ok()?.timestamp()).ok()
@@ -328,4 +347,23 @@ fn seconds(text: &str) -> Option<u64> {
 
 fn now() -> u64 {
     seconds_since_1970(SystemTime::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_without_a_workflow_may_begin_soon_after_its_request_is_stored() {
+        let (stored_at, second) = (Utc::now(), Duration::from_secs(1));
+        for (passed, may) in [
+            (Duration::ZERO, true),
+            (START_WITHIN - second, true),
+            (START_WITHIN, false),
+            (Duration::from_secs(86_400), false),
+        ] {
+            assert_eq!(may_begin(stored_at, stored_at + passed), may, "{passed:?}");
+        }
+        assert!(may_begin(stored_at, stored_at - second), "the store's clock is ahead");
+    }
 }

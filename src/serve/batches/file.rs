@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
-use futures::{TryStreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tidegate_activities::storage::{Error, Location};
@@ -28,6 +28,9 @@ const PIECE: u64 = 4 << 20;
 
 /// OpenAI's default and maximum length of a list.
 const MAX_LISTED: usize = 10_000;
+
+/// Files of a list that are looked up at once.
+const AT_ONCE: usize = 8;
 
 /// The stored description of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,21 +134,37 @@ pub(super) async fn list(
         }
         ids.sort_unstable_by(|one, other| other.cmp(one));
     }
-    let (ids, has_more) = wanted.select(ids);
-    let mut data = Vec::new();
-    for id in &ids {
-        match find(place, id).await {
-            Ok((file, _)) => data.push(file.to_json()),
-            // Not written, or removed in the meantime.
-            Err(problem) if problem.status == StatusCode::NOT_FOUND => {}
-            Err(problem) => return Err(problem),
-        }
-    }
-    let (first, last) = (ids.first(), ids.last());
+    let (files, has_more) = select_files(place, &wanted, ids).await?;
+    let (first, last) = (files.first().map(|it| &it.id), files.last().map(|it| &it.id));
+    let data: Vec<Value> = files.iter().map(File::to_json).collect();
     Ok(Json(json!({
         "object": "list", "data": data, "has_more": has_more, "first_id": first, "last_id": last,
     }))
     .into_response())
+}
+
+/// Selects the page from the files of these ids, newest first. An id without a file does not count.
+/// Also returns whether more files follow.
+async fn select_files(
+    place: &KeyFolder,
+    wanted: &ListQuery,
+    ids: Vec<String>,
+) -> Result<(Vec<File>, bool), Problem> {
+    let find = |id: String| async move { find(place, &id).await };
+    let mut found = stream::iter(wanted.ids_from_cursor(ids)).map(find).buffered(AT_ONCE);
+    let mut files = Vec::new();
+    while let Some(file) = found.next().await {
+        match file {
+            Ok(_) if files.len() == wanted.limit => return Ok((wanted.in_order(files), true)),
+            Ok((file, _)) => files.push(file),
+            // Not written, or removed in the meantime.
+            Err(problem) if problem.status == StatusCode::NOT_FOUND => {}
+            // One damaged description does not hide the other files.
+            Err(problem) if key_folder::is_damage(&problem) => {}
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok((wanted.in_order(files), false))
 }
 
 /// `GET /v1/files/{id}/content`, and the results of a batch.
@@ -182,10 +201,105 @@ pub(super) async fn remove(place: &KeyFolder, id: &str) -> Result<(), Problem> {
 
 /// `DELETE /v1/files/{id}`.
 pub(super) async fn delete(place: &KeyFolder, id: &str) -> Result<Response, Problem> {
-    let (_, location) = find(place, id).await?;
-    match OutputFile::parse(id) {
-        Some(_) => location.delete().await.map_err(|error| store_unavailable(&error))?,
-        None => remove(place, id).await?,
+    match (find(place, id).await, OutputFile::parse(id)) {
+        (Ok((_, location)), Some(_)) => {
+            location.delete().await.map_err(|error| store_unavailable(&error))?;
+        }
+        (Ok(_), None) => remove(place, id).await?,
+        (Err(problem), None) if key_folder::is_damage(&problem) => remove(place, id).await?,
+        (Err(problem), _) => return Err(problem),
     }
     Ok(Json(json!({"id": id, "object": "file", "deleted": true})).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+    use tidegate_activities::Storage;
+
+    use super::*;
+
+    /// A key's folder in a new folder of this machine.
+    fn place() -> (TempDir, KeyFolder) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = url::Url::from_directory_path(folder.path()).unwrap();
+        let files = Storage::new([root.as_str()]).unwrap().resolve(root.as_str()).unwrap();
+        (folder, KeyFolder::below(&files, "web"))
+    }
+
+    async fn store_file(place: &KeyFolder) -> String {
+        let id = Kind::File.new_id();
+        place.content(&id).write(b"{}\n".to_vec()).await.unwrap();
+        let file = File::new(id.clone(), 3, "in.jsonl".to_owned(), LineSummary::default());
+        key_folder::write(&place.file(&id), &file).await.unwrap();
+        id
+    }
+
+    /// Stores a batch that has ended, with an output file and, if nothing failed, no file of errors.
+    async fn store_batch(place: &KeyFolder, has_errors: bool) -> String {
+        let id = Kind::Batch.new_id();
+        key_folder::write(&place.batch(&id), &json!({})).await.unwrap();
+        key_folder::write(&place.ended(&id), &json!({})).await.unwrap();
+        place.output_file(&id, OutputFile::Output).write(b"{}\n".to_vec()).await.unwrap();
+        let errors = if has_errors { b"{}\n".to_vec() } else { Vec::new() };
+        place.output_file(&id, OutputFile::Errors).write(errors).await.unwrap();
+        id
+    }
+
+    /// Reads a list page by page: the ids in `data` and in the cursors.
+    async fn read_pages(place: &KeyFolder, order: &str) -> Vec<String> {
+        let (mut ids, mut after) = (Vec::new(), None::<String>);
+        for _ in 0..20 {
+            let mut query = HashMap::from([
+                ("limit".to_owned(), "2".to_owned()),
+                ("order".to_owned(), order.to_owned()),
+            ]);
+            query.extend(after.take().map(|id| ("after".to_owned(), id)));
+            let body = list(place, &query).await.unwrap().into_body();
+            let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+            let page: Value = serde_json::from_slice(&body).unwrap();
+            let data: Vec<&Value> =
+                page["data"].as_array().unwrap().iter().map(|file| &file["id"]).collect();
+            assert_eq!(data.first().copied().unwrap_or(&Value::Null), &page["first_id"], "{page}");
+            assert_eq!(data.last().copied().unwrap_or(&Value::Null), &page["last_id"], "{page}");
+            ids.extend(data.iter().map(|id| id.as_str().unwrap().to_owned()));
+            if page["has_more"] == false {
+                return ids;
+            }
+            assert_eq!(data.len(), 2, "a page before the last is full: {page}");
+            after = page["last_id"].as_str().map(str::to_owned);
+        }
+        panic!("the list has no end: {ids:?}");
+    }
+
+    #[tokio::test]
+    async fn pages_have_no_gaps_for_files_that_do_not_exist() {
+        let (_folder, place) = place();
+        assert!(read_pages(&place, "desc").await.is_empty());
+        let mut expected = Vec::new();
+        for has_errors in [false, true, false, false] {
+            expected.push(store_file(&place).await);
+            let batch = store_batch(&place, has_errors).await;
+            expected.extend(has_errors.then(|| OutputFile::Errors.id(&batch)));
+            expected.push(OutputFile::Output.id(&batch));
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        expected.sort_unstable();
+        assert_eq!(read_pages(&place, "asc").await, expected);
+        expected.reverse();
+        assert_eq!(read_pages(&place, "desc").await, expected);
+    }
+
+    #[tokio::test]
+    async fn a_damaged_description_hides_no_other_file_and_can_be_deleted() {
+        let (_folder, place) = place();
+        let (good, damaged) = (store_file(&place).await, store_file(&place).await);
+        place.file(&damaged).write(b"{".to_vec()).await.unwrap();
+        assert_eq!(read_pages(&place, "desc").await, [good]);
+        let problem = find(&place, &damaged).await.unwrap_err();
+        assert_eq!(problem.status, StatusCode::INTERNAL_SERVER_ERROR);
+        delete(&place, &damaged).await.unwrap();
+        let problem = find(&place, &damaged).await.unwrap_err();
+        assert_eq!(problem.status, StatusCode::NOT_FOUND);
+    }
 }

@@ -3,10 +3,12 @@
 use axum::http::StatusCode;
 use serde::{Serialize, de::DeserializeOwned};
 use tidegate_activities::storage::{Error, Location};
-use tidegate_types::DocumentId;
 
 use super::id::{Kind, OutputFile};
-use crate::serve::{keys::Holder, problem::Problem};
+use crate::{
+    config::serve,
+    serve::{keys::Holder, problem::Problem},
+};
 
 /// A key's folder.
 #[derive(Debug, Clone)]
@@ -15,8 +17,12 @@ pub(super) struct KeyFolder(Location);
 impl KeyFolder {
     /// The key's folder, below the prefix for files.
     pub(super) fn new(files: &Location, holder: &Holder) -> Self {
-        let name = DocumentId::from_relative_path(&holder.name);
-        Self(files.child(name.as_str()))
+        Self::below(files, &holder.name)
+    }
+
+    /// The folder of the key of this name.
+    pub(super) fn below(files: &Location, name: &str) -> Self {
+        Self(files.child(serve::folder_of_key(name).as_str()))
     }
 
     /// Descriptions and contents of uploaded files.
@@ -114,6 +120,11 @@ pub(super) async fn read<T: DeserializeOwned>(location: &Location) -> Result<Opt
             "the stored file or batch is damaged; tell the operator of this door",
         )
     })
+}
+
+/// Whether [`read`] found an object that is damaged.
+pub(super) fn is_damage(problem: &Problem) -> bool {
+    problem.status == StatusCode::INTERNAL_SERVER_ERROR
 }
 
 /// Writes a JSON object.

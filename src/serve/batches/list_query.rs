@@ -52,9 +52,17 @@ impl ListQuery {
     }
 
     /// Selects the page from these ids, newest first. Also returns whether more follow in the
-    /// client's direction of reading. A cursor keeps its position in the order after its item is
-    /// gone.
-    pub(super) fn select(&self, mut ids: Vec<String>) -> (Vec<String>, bool) {
+    /// client's direction of reading.
+    pub(super) fn select(&self, ids: Vec<String>) -> (Vec<String>, bool) {
+        let mut found = self.ids_from_cursor(ids);
+        let has_more = found.len() > self.limit;
+        found.truncate(self.limit);
+        (self.in_order(found), has_more)
+    }
+
+    /// The ids from the cursor on, the nearest to it first: a page has the first of them. `ids` are
+    /// newest first. A cursor keeps its position in the order after its item is gone.
+    pub(super) fn ids_from_cursor(&self, mut ids: Vec<String>) -> Vec<String> {
         if self.oldest_first {
             ids.reverse();
         }
@@ -69,14 +77,17 @@ impl ListQuery {
         let to = self.before.as_deref().map_or(ids.len(), |before| {
             ids.partition_point(|id| comes_before(id, before)).max(from)
         });
-        let found = &ids[from..to];
-        let has_more = found.len() > self.limit;
-        let page = match (&self.before, has_more) {
-            (_, false) => found,
-            (None, true) => &found[..self.limit],
-            (Some(_), true) => &found[found.len() - self.limit..],
-        };
-        (page.to_vec(), has_more)
+        ids.truncate(to);
+        ids.drain(..from);
+        self.in_order(ids)
+    }
+
+    /// Turns a page from the order of [`Self::ids_from_cursor`] into the order of the list, or back.
+    pub(super) fn in_order<T>(&self, mut page: Vec<T>) -> Vec<T> {
+        if self.before.is_some() {
+            page.reverse();
+        }
+        page
     }
 }
 

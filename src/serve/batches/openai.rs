@@ -50,7 +50,7 @@ pub(super) async fn create(
     place: &KeyFolder,
     (headers, body): (&HeaderMap, Body),
 ) -> Result<Response, Problem> {
-    let body = read_whole_body(body, MAX_BODY).await?;
+    let body = read_whole_body(body, MAX_BODY, "requests go into a file (POST /v1/files)").await?;
     let fields: Map<String, Value> = serde_json::from_slice(&body)
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("the body: {error}")))?;
     let known =

@@ -95,8 +95,17 @@ async fn a_route_goes_across_dialects_where_the_body_can_be_translated() {
     .await;
     let settings = provider("openai", &vendor.url, LIMITS)
         + &provider("anthropic", &vendor.url, LIMITS)
-        + "[routes.both]\nmodels = [\"openai:m\", \"anthropic:m\"]\nunchecked = true\n";
+        + "[routes.both]\nmodels = [\"openai:m\", \"anthropic:m\"]\nunchecked = true\n"
+        + "[routes.unlike]\nmodels = [\"openai:m\", \"anthropic:m\"]\n";
     let Some(doors) = Doors::start(&settings).await else { return };
+    let (_, listed) = doors.send(doors.get("/v1/models")).await;
+    let listed: Vec<&str> = listed["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|model| model["id"].as_str())
+        .collect();
+    assert_eq!(listed, ["anthropic:m", "both", "openai:m"], "a call of `unlike` is refused");
     let send = async |more: Value| {
         let mut body = chat("Well?", json!({"max_tokens": 5}));
         body["model"] = "both".into();

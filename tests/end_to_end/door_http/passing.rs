@@ -120,6 +120,27 @@ async fn a_vendor_that_refuses_stream_options_is_not_asked_for_use_again() {
     doors.stop().await;
 }
 
+/// A vendor that quotes the client's words refuses the client's request, not the door's field.
+#[tokio::test]
+async fn a_quotation_of_stream_options_does_not_switch_usage_off() {
+    let vendor = RawVendor::start(|sent| match sent.body.contains("Please explain") {
+        true => Reply::json(400, r#"{"error":{"message":"bad content: Please explain stream_options to me","type":"invalid_request_error","code":"invalid_value"}}"#),
+        false => Reply::events(&["data: {\"choices\":[]}", "data: [DONE]"]),
+    })
+    .await;
+    let Some(doors) = doors("openai", &vendor).await else { return };
+    let send = async |text: &str| {
+        let body = chat(text, json!({"stream": true}));
+        doors.post("/v1/chat/completions", &body).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(send("Please explain stream_options to me").await, 400);
+    assert_eq!(send("hi").await, 200);
+    let sent = vendor.sent();
+    assert_eq!(sent.len(), 2, "the refused request is not sent twice");
+    assert!(sent[1].body.contains("include_usage"), "{}", sent[1].body);
+    doors.stop().await;
+}
+
 /// A provider's 404 belongs to the client that asked: other clients are not affected.
 #[tokio::test]
 async fn what_one_client_is_refused_holds_no_other() {
@@ -153,9 +174,10 @@ async fn a_success_that_is_no_answer_is_a_fault_of_the_provider() {
     let page = |body: &str, kind| Reply { kind, ..Reply::json(200, body) };
     let vendor = RawVendor::start(move |sent| match &sent.body {
         asked if asked.contains("Well?") => Reply::json(200, r#"{"choices":[]}"#),
-        asked if asked.contains("Busy?") => {
-            Reply::json(200, r#"{"error":{"message":"Rate limit exceeded","code":429}}"#)
-        }
+        asked if asked.contains("Busy?") => Reply::json(
+            200,
+            r#"{"error":{"message":"Rate limit exceeded","param":"model","code":429}}"#,
+        ),
         asked if asked.contains("Empty?") => page("", "application/json"),
         asked if asked.contains("Text?") => page("upstream said no", "text/plain"),
         _ => page("<!DOCTYPE html><html>Sign in</html>", "text/html; charset=utf-8"),
@@ -182,6 +204,7 @@ async fn a_success_that_is_no_answer_is_a_fault_of_the_provider() {
     assert_eq!((status, &said["error"]["type"]), (503, &json!("server_error")), "{said}");
     let (status, said) = send(path, chat("Busy?", json!({}))).await;
     assert_eq!((status, &said["error"]["type"]), (429, &json!("rate_limit_error")), "{said}");
+    assert_eq!(said["error"]["param"], "model", "names of the body are kept: {said}");
     let body = json!({"model": "anthropic:m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
     for path in ["/v1/messages", "/v1/messages/count_tokens"] {
         let (status, said) = send(path, body.clone()).await;
@@ -238,6 +261,8 @@ async fn what_is_refused_is_refused_in_the_dialects_form() {
     let cases = [
         (json!({"model": "openai:other"}),                          404, "model"),
         (json!({"background": true}),                               400, "background"),
+        (json!({"background": "true"}),                             400, "background"),
+        (json!({"stream": "true"}),                                 400, "stream"),
         (json!({"previous_response_id": "r"}),                      400, "previous_response_id"),
         (json!({"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}]}), 400, "file_id"),
     ];
