@@ -135,10 +135,11 @@ pub(crate) async fn run_process(
             () = shutdown => {}
             () = outdated.notified() => {}
         }
-        info!(
-            "stopping: provider calls under way are waited for up to {:?}, all else is handed back; a second signal ends this at once",
-            config.shutdown_grace()
-        );
+        let calls = match config.shutdown_grace() {
+            grace if grace.is_zero() => String::new(),
+            grace => format!("provider calls under way are waited for up to {grace:?}, "),
+        };
+        info!("stopping: {calls}all else is handed back; a second signal ends this at once");
         telemetry.set_ready(false);
         // First stop polling, so that another worker gets the work that is handed back.
         if let Some(stop) = stop {
@@ -358,19 +359,27 @@ async fn boxed_worker(
         workers.push(sdk_worker(&runtime, temporal.client(), options, tuner.build())?);
     }
     let stops: Vec<_> = workers.iter().map(Worker::shutdown_handle).collect();
+    let namespace = temporal.namespace().to_owned();
     let run = Box::pin(async move {
         // The runtime must outlive the workers.
         let _runtime = runtime;
         let run = async |worker: &mut Worker| {
-            worker
-                .run()
-                .await
-                .map_err(|error| anyhow::anyhow!("the Temporal worker ended: {error}"))
+            worker.run().await.map_err(|error| worker_error(&error.to_string(), &namespace))
         };
         futures::future::try_join_all(workers.iter_mut().map(run)).await.map(drop)
     });
     let stop = Box::new(move || stops.iter().for_each(|stop| stop()));
     Ok(BoxedWorker { run, stop: Some(stop), temporal })
+}
+
+/// The error of an SDK worker that has ended, with the remedy for a namespace that does not exist.
+fn worker_error(words: &str, namespace: &str) -> anyhow::Error {
+    let remedy = if words.contains("entity was not found") {
+        format!("; {}", temporal::namespace_remedy(namespace))
+    } else {
+        String::new()
+    };
+    anyhow::anyhow!("the Temporal worker ended: {words}{remedy}")
 }
 
 /// The version that the worker registers as, if it has one.
@@ -420,4 +429,17 @@ pub(crate) fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| "worker".to_owned(), |name| name.trim().to_owned());
     format!("tidegate-{host}-{}-{:04x}", std::process::id(), rand::random::<u16>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_namespace_is_told_with_the_remedy() {
+        let words = "worker validation failed: code: 'Some requested entity was not found'";
+        let error = worker_error(words, "n").to_string();
+        assert!(error.contains("namespace create --namespace n"), "{error}");
+        assert_eq!(worker_error("x", "n").to_string(), "the Temporal worker ended: x");
+    }
 }

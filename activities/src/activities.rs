@@ -142,6 +142,7 @@ impl DocumentActivities {
         let work = Box::pin(work);
         let plan = self.step_in(&ctx, &attempt, PLAN_DEADLINE, work).await?;
         let plan = Plan { labels: Some(labels::find_labels(&ctx.client()).await), ..plan };
+        metrics::count_documents(plan.settled, "skipped");
         info!(batch = batch.workflow, documents = plan.documents, asked = %job.target, lane = %job.lane, "the batch has begun");
         Ok(plan)
     }
@@ -153,7 +154,9 @@ impl DocumentActivities {
         plan: Plan,
     ) -> Result<Plan, ActivityError> {
         let work = Box::pin(plan::plan_more(&self.services, &plan, PageBudget::page()));
-        self.step(&ctx, PLAN_DEADLINE, work).await
+        let more = self.step(&ctx, PLAN_DEADLINE, work).await?;
+        metrics::count_documents(more.settled.saturating_sub(plan.settled), "skipped");
+        Ok(more)
     }
 
     #[activity(definition = contract::markers::ProcessDocument)]

@@ -66,6 +66,9 @@ pub struct DocumentState {
     /// Since when its answer has been in a worker's spool, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spooled_millis: Option<i64>,
+    /// Whether this worker holds its answer, because the store does not accept it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unwritten: bool,
     /// Documents now being read that may take much memory. If it is not 0 when the next attempt
     /// begins, the worker died during the read.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
@@ -89,7 +92,9 @@ impl AttemptState {
     pub fn for_next_attempt(self) -> Self {
         let DocumentState { dead_readers, reading, .. } = self.document;
         let dead_readers = dead_readers + u32::from(reading > 0);
-        Self { document: DocumentState { dead_readers, reading: 0, ..self.document }, ..self }
+        let (reading, unwritten) = (0, false);
+        let document = DocumentState { dead_readers, reading, unwritten, ..self.document };
+        Self { document, ..self }
     }
 }
 
@@ -407,6 +412,14 @@ impl Attempt {
     pub fn discard(&self, taken: Taken) {
         self.call.discard(taken.spend);
         self.state.lock().cuts += taken.cuts;
+    }
+
+    /// Records whether this worker holds an answer that its store does not accept. Sent at once: the
+    /// user's commands read it from the heartbeat.
+    pub fn set_unwritten(&self, is_held: bool) {
+        if std::mem::replace(&mut self.state.lock().unwritten, is_held) != is_held {
+            self.news.notify_one();
+        }
     }
 
     /// Records whether the answer is in this worker's spool.

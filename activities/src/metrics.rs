@@ -79,6 +79,6 @@ pub(crate) fn count_document(outcome: &'static str) {
 }
 
 /// Counts several documents that have ended.
-pub(crate) fn count_documents(count: usize, outcome: &'static str) {
-    counter!(DOCUMENTS, "outcome" => outcome).increment(count as u64);
+pub(crate) fn count_documents(count: u64, outcome: &'static str) {
+    counter!(DOCUMENTS, "outcome" => outcome).increment(count);
 }

@@ -389,7 +389,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         }
         String::new()
     };
-    assert!(ended(0, 1).await.contains("does not exist any more"));
+    assert!(ended(0, 1).await.contains("does not exist"));
     assert!(ended(1, MAX_STORE_REFUSALS).await.contains("the store forbids it"));
 }
 

@@ -49,10 +49,11 @@ impl RetryBudget {
                 let last_failure =
                     last_failure.map_or_else(String::new, |it| format!("; the last failure: {it}"));
                 let last = attempt.state().failed_as;
+                let calls = if budget == 1 { "call" } else { "calls" };
                 Err(Failure::never(
                     last.unwrap_or(FailureType::BudgetExceeded),
                     format!(
-                        "the batch's retry budget of {budget} provider calls beyond the first of each document is spent{last_failure}"
+                        "the batch's retry budget of {budget} provider {calls} beyond the first of each document is spent{last_failure}"
                     ),
                 ))
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_providers::{Charged, Error, Kind, Observed};
-use tidegate_quota::{PerDimension, Permit, store::Meter};
+use tidegate_quota::{PerDimension, Permit, snapshot::RATE_LIMITED, store::Meter};
 use tidegate_types::Usage;
 
 /// Pause after a refusal for a spent account that names no reset. Then one call tests the account,
@@ -27,7 +27,7 @@ pub async fn failed(mut permit: Permit, error: &Error, least_pause: Duration) {
     permit.observed(meter(&error.observed));
     match (error.kind, &error.charged) {
         (Kind::RateLimited, _) => {
-            permit.rate_limited(error.retry_after.unwrap_or(least_pause), "rate_limited").await;
+            permit.rate_limited(error.retry_after.unwrap_or(least_pause), RATE_LIMITED).await;
         }
         (Kind::Overloaded, _) => permit.overloaded().await,
         (Kind::QuotaExhausted, _) => {

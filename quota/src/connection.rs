@@ -154,6 +154,13 @@ impl Connection {
             Ok(Err(error)) if error.to_string().contains(OUTDATED) => {
                 Err(Error::Outdated(error.to_string()))
             }
+            Ok(Err(error)) if error.to_string().contains(NO_CLUSTER) => Err(Error::Address(
+                format!("{} is no cluster; write redis:// for a single server", self.address),
+            )),
+            Ok(Err(error)) if error.kind() == ErrorKind::Parse => Err(Error::Away(format!(
+                "{}: the server that answers is no Redis; correct redis.url or TIDEGATE_REDIS__URL",
+                self.address
+            ))),
             Ok(Err(error)) if is_the_scripts(&error) => Err(Error::Protocol(error.to_string())),
             Ok(Err(error)) if is_not_let_in(&error) => {
                 self.knock_again();
@@ -192,6 +199,9 @@ impl Connection {
         }
     }
 }
+
+/// A single server's answer to a client of a cluster.
+const NO_CLUSTER: &str = "cluster support disabled";
 
 /// Whether the server answers, but the user or the password is wrong or missing.
 fn is_not_let_in(error: &RedisError) -> bool {

@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 use tidegate_types::Usage;
 
 use crate::{
-    come_back, permit::Permit, quota::Quota, refused::Refused, request::Request, store::Meter,
+    come_back, permit::Permit, quota::Quota, refused::Refused, request::Request,
+    snapshot::RATE_LIMITED, store::Meter,
 };
 
 /// Maximum number of calls in all to a provider that has no room.
@@ -103,7 +104,7 @@ impl CallReport {
             Outcome::Used(usage) => permit.settle(usage).await,
             Outcome::Unused => permit.settle_unused().await,
             Outcome::RateLimited(wait) => {
-                permit.rate_limited(wait.unwrap_or(PAUSE), "rate_limited").await;
+                permit.rate_limited(wait.unwrap_or(PAUSE), RATE_LIMITED).await;
             }
             Outcome::Overloaded => permit.overloaded().await,
             Outcome::Exhausted(until, reason) => {

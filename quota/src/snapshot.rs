@@ -10,6 +10,9 @@ use crate::{
     plan::Allowance,
 };
 
+/// The reason of a pause after the provider's refusal (429).
+pub const RATE_LIMITED: &str = "rate_limited";
+
 /// One model's quota at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {

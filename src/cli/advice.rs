@@ -5,17 +5,16 @@ use tidegate_workflows::contract::FailureType;
 
 use super::{format, keys};
 pub(super) use crate::config::provider::setting;
-use crate::temporal::{ANSWER_WITHIN, Temporal};
+use crate::temporal::ANSWER_WITHIN;
 
 /// Advice for a batch that was asked to stop and still runs.
 pub(super) const CANCELLED: &str =
     "the batch was asked to stop: a worker ends what is under way and writes the report";
 
-/// Advice for a task queue that no worker polls.
-pub(super) fn no_worker(temporal: &Temporal) -> String {
+/// Advice for a batch's task queue that no worker polls.
+pub(super) fn no_worker(task_queue: &str) -> String {
     format!(
-        "no worker answers on the task queue \"{}\" within {}; start one with `tidegate worker`; if some run, they are too busy",
-        temporal.task_queue(),
+        "no worker answers on the task queue \"{task_queue}\" within {}; start one with `tidegate worker`; if some run, they are too busy",
         format::duration(ANSWER_WITHIN)
     )
 }
@@ -133,6 +132,7 @@ mod tests {
         assert!(after("Transient", Some(500), &model).contains("until the provider recovers"));
         assert!(after("Transient", None, &model).contains("reach providers.a.base-url"));
         assert!(next("Timeout", None).contains("failures.jsonl"));
+        assert!(no_worker("other").contains("the task queue \"other\""), "the batch's own");
         let member: ModelId = "a/eu:b".parse().unwrap();
         let of_member = next("Transient", Some(&member));
         assert!(of_member.contains("base-url of \"eu\" in [[providers.a.pool]]"), "{of_member}");

@@ -31,7 +31,7 @@ use self::question::{Output, Question};
 use super::{
     batch_flags::{schema, text},
     exit::{Outcome, usage},
-    output,
+    output, quota,
 };
 use crate::{
     config::Config,
@@ -64,7 +64,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     schema: Option<String>,
     /// Maximum length of an answer
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "TOKENS",
+        value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true
+    )]
     max_output_tokens: Option<u32>,
     /// What to do with an answer that is empty or cut at --max-output-tokens: raise (ask again with more
     /// room), keep or fail [default: raise]
@@ -74,7 +79,7 @@ pub(super) struct Args {
     #[arg(long, default_value = "standard")]
     lane: Lane,
     /// Maximum number of lines or rows in flight
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 256, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     at_once: u32,
     /// Write each line as a JSON object: {"line", "answer", "model", "cost_usd", …} or {"line", "failed"}
     #[arg(long, conflicts_with = "csv")]
@@ -106,6 +111,11 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     let common = common_fields(&args)?;
     if !config.quota_lanes()?.iter().any(|(known, _)| *known == args.lane) {
         return Err(usage(format!("--lane: no lane is called {}", args.lane)));
+    }
+    if let Some(model) =
+        args.model.as_ref().filter(|model| config.pool_members(model.as_str()).is_empty())
+    {
+        quota::known(&config.quota()?, model.as_str())?;
     }
     let calls = config.calls()?;
     let temporal = Temporal::open(config).await?;

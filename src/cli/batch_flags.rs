@@ -47,8 +47,9 @@ fn argument(field: &Field, flag: &Flag) -> Arg {
         Takes::Word(check) => {
             arg.value_parser(move |text: &str| check(text).map(|()| text.to_owned()))
         }
-        Takes::Number => arg.value_parser(value_parser!(u32)),
-        Takes::LargeNumber => arg.value_parser(value_parser!(u64)),
+        // A negative number is refused as a value, not as an unknown flag.
+        Takes::Number => arg.value_parser(value_parser!(u32)).allow_negative_numbers(true),
+        Takes::LargeNumber => arg.value_parser(value_parser!(u64)).allow_negative_numbers(true),
         Takes::Dollars => arg.value_parser(dollars).allow_negative_numbers(true),
         Takes::NumberOrNothing => {
             arg.value_parser(value_parser!(u32)).num_args(0..=1).default_missing_value("0")

@@ -147,4 +147,20 @@ mod tests {
     fn the_command_line_makes_sense() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn a_negative_number_is_refused_as_a_value() {
+        for line in [
+            "run in --output out --model a:b --instructions x --max-output-tokens -1",
+            "run in --output out --model a:b --instructions x --retry-budget -1",
+            "ask --model a:b --max-output-tokens -1",
+            "limits set a:b --rpm -1",
+            "status --limit -1",
+            "status --limit 0",
+        ] {
+            let words = std::iter::once("tidegate").chain(line.split(' '));
+            let error = Cli::try_parse_from(words).map(drop).unwrap_err().to_string();
+            assert!(error.contains("invalid value"), "{line}: {error}");
+        }
+    }
 }

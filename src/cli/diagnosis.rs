@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tidegate_calls::worker_status::{WorkerStatus, worker_statuses};
-use tidegate_quota::{ModelQuota, Quota, Snapshot, operator_holds::OperatorHolds};
+use tidegate_quota::{
+    ModelQuota, Quota, Snapshot, operator_holds::OperatorHolds, snapshot::RATE_LIMITED,
+};
 use tidegate_types::{Lane, ModelId, Tenant};
 use tidegate_workflows::{
     contract::{FailureType, Progress, WaitsFor},
@@ -86,19 +88,23 @@ pub(super) async fn diagnose(
     let live =
         cards.as_ref().ok().map(|cards| cards.iter().map(|(name, _)| name.as_str()).collect());
     let mut waits = Waits::count(&pending, live.as_ref());
-    let (versions, pinned) = tokio::try_join!(temporal.versions(), temporal.pinned(&batch.id))?;
-    let idle = versions.idle(temporal.task_queue(), &batch.id, pinned.as_ref());
+    let task_queue = batch.task_queue.as_str();
+    let (versions, pinned) =
+        tokio::try_join!(temporal.versions(task_queue), temporal.pinned(&batch.id))?;
+    let idle = versions.idle(task_queue, &batch.id, pinned.as_ref());
     let progress = temporal.progress(&batch.id).await;
     let no_worker = idle.or_else(|| {
-        matches!(progress, Err(NoProgress::NoWorker)).then(|| advice::no_worker(temporal))
+        matches!(progress, Err(NoProgress::NoWorker)).then(|| advice::no_worker(task_queue))
     });
     let progress = progress.ok();
+    let is_paused = progress.as_ref().is_some_and(|progress| progress.paused);
+    let stopped = no_worker.clone().or_else(|| is_paused.then(|| paused(&waits, &batch.id)));
     let (quota, redis_away) = decisive_quota(limiter, &class).await;
     if quota.as_ref().is_some_and(|(_, seen)| others_wait(seen, &class.lane)) {
         waits.slots_wait_for_quota();
     }
     let held = limiter.operator_holds().await.unwrap_or_default();
-    let (cards, queue) = (cards.unwrap_or_default(), temporal.queue());
+    let (cards, queue) = (cards.unwrap_or_default(), temporal.queue_named(task_queue));
     let of_queue: Vec<_> = cards.iter().filter(|(_, card)| card.queue == queue).cloned().collect();
     let troubles: Vec<Trouble> =
         class.models.iter().filter_map(|model| Trouble::from_cards(&of_queue, model)).collect();
@@ -114,13 +120,7 @@ pub(super) async fn diagnose(
         }
         _ => {
             let quota = quota.as_ref().map(|(model, seen)| (model, seen));
-            find_cause(
-                &class,
-                &waits,
-                progress.as_ref(),
-                no_worker,
-                (quota, &held, away, &troubles),
-            )
+            find_cause(&class, &waits, progress.as_ref(), stopped, (quota, &held, away, &troubles))
         }
     };
     // It is unknown when a paused model is resumed.
@@ -195,19 +195,16 @@ pub(super) fn read_class(input: &Value, config: &Config) -> Class {
 type Seen<'a> =
     (Option<(&'a ModelQuota, &'a Snapshot)>, &'a OperatorHolds, Option<String>, &'a [Trouble]);
 
-/// The most serious cause.
+/// The most serious cause. `stopped` is the reason if no document proceeds: no worker, or a pause.
 fn find_cause(
     class: &Class,
     waits: &Waits,
     progress: Option<&Progress>,
-    no_worker: Option<String>,
+    stopped: Option<String>,
     (quota, held, redis_away, troubles): Seen<'_>,
 ) -> Cause {
-    if let Some(no_worker) = no_worker {
-        return Cause::stands(no_worker);
-    }
-    if progress.is_some_and(|progress| progress.paused) {
-        return Cause::stands(paused(waits));
+    if let Some(stopped) = stopped {
+        return Cause::stands(stopped);
     }
     if let Some(away) = redis_away {
         return Cause { sentence: away, stands: waits.working == 0 };
@@ -295,14 +292,16 @@ fn not_configured(what: &str) -> String {
     format!("no limits are configured here for {what}; use the workers' tidegate.toml")
 }
 
-fn paused(waits: &Waits) -> String {
+fn paused(waits: &Waits, batch: &str) -> String {
     let held = waits.paused + waits.turn + waits.slot + waits.backing_off.values().sum::<u64>();
     let calls = match waits.working {
         1 => "1 call is under way and ends".to_owned(),
         calls => format!("{} calls are under way and end", count(calls)),
     };
     let held = documents(held, "is handed out and waits", "are handed out and wait");
-    format!("it is paused: {calls}, {held}; send it the signal resume")
+    format!(
+        "it is paused: {calls}, {held}; `temporal workflow signal --workflow-id {batch} --name resume` lets it go on"
+    )
 }
 
 /// `1 document waits`, `2 documents wait`.
@@ -375,7 +374,9 @@ fn gate(
         let next = advice::next("QuotaExhausted", Some(&model.id));
         return Cause::stands(format!("it waits for {binds}; next: {next}"));
     }
-    let refused = troubles.iter().find(|trouble| trouble.kind() == "RateLimited");
+    // An operator's pause has nothing to do with an earlier refusal.
+    let is_refused = snapshot.reason == RATE_LIMITED;
+    let refused = troubles.iter().find(|trouble| is_refused && trouble.kind() == "RateLimited");
     let said = refused.map_or_else(String::new, |trouble| format!("; {}", trouble.with_advice()));
     Cause::slows(format!("it waits for {binds}{said}; {opens}"))
 }

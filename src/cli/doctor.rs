@@ -15,7 +15,7 @@ use tidegate_types::ModelId;
 
 use crate::{
     config::{Config, ConfigError, mask},
-    temporal::Temporal,
+    temporal::{Temporal, namespace_remedy},
 };
 
 use super::{exit::Outcome, format, keys, output, paths, trouble::Trouble};
@@ -188,9 +188,7 @@ async fn temporal(config: &Config) -> Vec<Check> {
 fn listing_remedy(words: &str, namespace: &str) -> String {
     let words = words.to_lowercase();
     if words.contains("not found") {
-        format!(
-            "create the namespace (temporal operator namespace create --namespace {namespace}), or correct temporal.namespace or TEMPORAL_NAMESPACE"
-        )
+        namespace_remedy(namespace)
     } else if words.contains("unauthorized") || words.contains("permission") {
         format!("give this key or certificate the right to list workflows in {namespace}")
     } else {
@@ -213,7 +211,7 @@ async fn codec(temporal: &Temporal) -> Option<Check> {
 /// Checks whether workers with this configuration, or polling workers, get new batches.
 async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
     let name = "worker version";
-    let versions = match temporal.versions().await {
+    let versions = match temporal.versions(temporal.task_queue()).await {
         Ok(versions) => versions,
         Err(error) => {
             return Some(Check::doubtful(
@@ -280,7 +278,7 @@ async fn fleet(config: &Config) -> Vec<Check> {
     let cards = worker_statuses(&limiter).await.unwrap_or_default();
     let refused = cards.iter().flat_map(|(worker, card)| {
         card.refused.iter().map(move |key| {
-            let remedy = keys::remedy(Some(&key.provider));
+            let remedy = keys::remedy_for(key);
             Check::fail("key of a worker", keys::sentence(worker, key), remedy)
         })
     });

@@ -279,6 +279,12 @@ impl<'a> EtaTracker<'a> {
         Some(own.time_left(&self.others))
     }
 
+    /// The time until the model's gate opens, if it is closed.
+    pub(in crate::cli) fn gate_closed(&self) -> Option<Duration> {
+        let ((_, seen), looked) = (self.quota.as_ref()?, self.looked?);
+        Some(seen.pause.saturating_sub(looked.elapsed())).filter(|left| !left.is_zero())
+    }
+
     async fn refresh(&mut self) {
         let Some(limiter) = &self.limiter else { return };
         if self.class.is_none() {

@@ -35,7 +35,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     };
     match std::io::stdout().is_terminal() {
         true => output::print_data(&harmless(&read.text))?,
-        false => output::print_data(&read.text)?,
+        false => output::print_plain(&read.text)?,
     }
     for (number, picture) in (1..).zip(&read.pictures) {
         let (width, height) = (picture.width, picture.height);

@@ -90,7 +90,10 @@ pub(super) async fn follow_to_end(
             Ok(Outcome::Done)
         }
         Followed::Ended(Ending::Completed(progress)) => {
-            let outcome = summary::show_completed(config, id, &progress, as_json, at_least).await?;
+            let closed = temporal.describe(id).await.ok().and_then(|batch| batch.closed);
+            let took = summary::time_taken(&progress, closed);
+            let outcome =
+                summary::show_completed(config, id, &progress, as_json, at_least, took).await?;
             if let Some(job) = sample.filter(|_| !as_json) {
                 sample_report::show(config, job).await?;
             }
@@ -170,10 +173,17 @@ async fn show_progress(
                     stands = find_cause(config, temporal, id).await;
                 }
                 let left = ahead.time_left(&progress).await;
-                bar.show(&progress, left, stands.as_deref());
+                bar.show(&progress, left, stands.as_deref(), ahead.gate_closed());
             }
             // The failed query took seconds already, so it counts at once.
-            Err(NoProgress::NoWorker) => bar.note(&advice::no_worker(temporal)),
+            Err(NoProgress::NoWorker) => {
+                // A batch that has ended needs no worker.
+                if let Ok(batch) = temporal.describe(id).await
+                    && batch.is_running()
+                {
+                    bar.note(&advice::no_worker(&batch.task_queue));
+                }
+            }
             // A batch that has just started cannot answer yet.
             Err(NoProgress::Unknown) => unanswered += 1,
             Err(NoProgress::Failed(error)) if error.is::<Away>() => {
@@ -213,7 +223,7 @@ impl Bar {
     pub(super) fn new() -> Self {
         let terminal = io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        let form = "{spinner} [{bar:28}] {pos}/{len} documents  {wide_msg}";
+        let form = "{spinner} [{bar:12}] {pos}/{len} documents  {wide_msg}";
         bar.set_style(
             ProgressStyle::with_template(form)
                 .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -225,8 +235,14 @@ impl Bar {
         Self { bar, lines: (!terminal).then(|| (None, String::new())) }
     }
 
-    fn show(&mut self, progress: &Progress, left: Option<Duration>, stands: Option<&str>) {
-        let words = progress_text(progress, SystemTime::now(), left, stands);
+    fn show(
+        &mut self,
+        progress: &Progress,
+        left: Option<Duration>,
+        stands: Option<&str>,
+        gate: Option<Duration>,
+    ) {
+        let words = progress_text(progress, SystemTime::now(), left, stands, gate);
         self.set(progress.totals.ended(), progress.documents, &words);
     }
 
@@ -259,12 +275,13 @@ impl Bar {
 
 /// The text of the progress. `left` is the time until the batch is done, if a better estimate
 /// exists than the pace so far; `stands` is the cause if no document proceeds, so that the end is
-/// unknown.
+/// unknown; `gate` is the time for which the model's gate is closed, if it is.
 fn progress_text(
     progress: &Progress,
     now: SystemTime,
     left: Option<Duration>,
     stands: Option<&str>,
+    gate: Option<Duration>,
 ) -> String {
     if progress.documents == 0 {
         return stands.unwrap_or("listing the source").to_owned();
@@ -276,17 +293,20 @@ fn progress_text(
     if progress.paused {
         words.push("paused".to_owned());
     }
+    // The end comes first: a narrow terminal cuts the line.
+    let by_pace =
+        || format::parse_time(progress.eta.as_deref()).and_then(|eta| eta.duration_since(now).ok());
+    let left = left.or_else(by_pace).filter(|_| !progress.paused && stands.is_none());
+    words.extend(left.map(|left| format!("ETA {}", format::duration(left))));
+    words.extend(stands.map(|why| format!("ETA unknown: {why}")));
+    let gate = gate.filter(|_| stands.is_none());
+    words.extend(gate.map(|left| format!("gate closed for {}", format::duration(left))));
     words.extend(elapsed.and_then(|elapsed| format::rate(totals.worked(), elapsed)));
     words.push(format!("{} in flight", totals.in_flight));
     words.push(format!("{} × 429", totals.spend.rate_limited));
     if totals.failed > 0 {
         words.push(format!("{} failed", totals.failed));
     }
-    let by_pace =
-        || format::parse_time(progress.eta.as_deref()).and_then(|eta| eta.duration_since(now).ok());
-    let left = left.or_else(by_pace).filter(|_| !progress.paused && stands.is_none());
-    words.extend(left.map(|left| format!("ETA {}", format::duration(left))));
-    words.extend(stands.map(|why| format!("ETA unknown: {why}")));
     words.join(" · ")
 }
 
@@ -301,25 +321,27 @@ mod tests {
         let mut progress =
             Progress { started_at: Some("2026-11-20T10:00:00Z".to_owned()), ..Progress::default() };
         let now = format::parse_time(Some("2026-11-20T10:00:20Z")).unwrap();
-        assert_eq!(progress_text(&progress, now, None, None), "listing the source");
-        assert_eq!(progress_text(&progress, now, None, Some("no room")), "no room");
+        assert_eq!(progress_text(&progress, now, None, None, None), "listing the source");
+        assert_eq!(progress_text(&progress, now, None, Some("no room"), None), "no room");
         progress.documents = 100;
         progress.eta = Some("2026-11-20T10:01:30Z".to_owned());
         progress.totals = Totals { succeeded: 40, in_flight: 12, ..Totals::default() };
         progress.totals.spend.rate_limited = 1;
         assert_eq!(
-            progress_text(&progress, now, None, None),
-            "2.0/s · 12 in flight · 1 × 429 · ETA 1m 10s"
+            progress_text(&progress, now, None, None, None),
+            "ETA 1m 10s · 2.0/s · 12 in flight · 1 × 429"
         );
         let left = Some(Duration::from_secs(220));
-        let burst = progress_text(&progress, now, left, None);
-        assert_eq!(burst, "2.0/s · 12 in flight · 1 × 429 · ETA 3m 40s");
-        let stands = progress_text(&progress, now, left, Some("the provider is down"));
-        assert!(stands.ends_with("1 × 429 · ETA unknown: the provider is down"), "{stands}");
+        let burst = progress_text(&progress, now, left, None, None);
+        assert_eq!(burst, "ETA 3m 40s · 2.0/s · 12 in flight · 1 × 429");
+        let closed = progress_text(&progress, now, left, None, Some(Duration::from_secs(38)));
+        assert!(closed.starts_with("ETA 3m 40s · gate closed for 38s · 2.0/s"), "{closed}");
+        let stands = progress_text(&progress, now, left, Some("the provider is down"), None);
+        assert!(stands.starts_with("ETA unknown: the provider is down · 2.0/s"), "{stands}");
         progress.paused = true;
         progress.totals.failed = 2;
         assert_eq!(
-            progress_text(&progress, now, None, None),
+            progress_text(&progress, now, None, None, None),
             "paused · 2.1/s · 12 in flight · 1 × 429 · 2 failed"
         );
         assert_eq!(progress.totals.ended(), 42);

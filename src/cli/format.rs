@@ -97,11 +97,6 @@ pub(super) fn time_until(time: SystemTime) -> Option<Duration> {
     time.duration_since(SystemTime::now()).ok()
 }
 
-/// The time since then; 0 if it is in the future.
-pub(super) fn time_since(time: SystemTime) -> Duration {
-    SystemTime::now().duration_since(time).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,6 +27,17 @@ pub(super) fn remedy(provider: Option<&str>) -> String {
     )
 }
 
+/// The remedy for a refused key. If the worker has told the key's place, [`sentence`] names it.
+pub(super) fn remedy_for(key: &RefusedKey) -> String {
+    match key.place.as_str() {
+        "" => remedy(Some(&key.provider)),
+        _ => format!(
+            "put a valid key for {} there: the workers read a file again within seconds, a variable when they start",
+            key.provider
+        ),
+    }
+}
+
 /// One worker's refused key.
 pub(super) fn sentence(worker: &str, key: &RefusedKey) -> String {
     let status = key.status.map_or_else(String::new, |status| format!(" ({status})"));
@@ -48,17 +59,16 @@ pub(super) fn why(
 ) -> Option<String> {
     let of_queue = || cards.iter().filter(|(_, card)| card.queue == queue);
     let (good, bad): (Vec<_>, Vec<_>) = of_queue().partition(|(_, card)| card.can_ask(model));
-    let refusals: Vec<String> = bad
+    let refusals: Vec<(&String, &RefusedKey)> = bad
         .iter()
         .flat_map(|(worker, card)| card.refused.iter().map(move |key| (worker, key)))
         .filter(|(_, key)| {
             key.provider == model.provider() && key.model.as_ref().is_none_or(|it| it == model)
         })
-        .map(|(worker, key)| sentence(worker, key))
         .collect();
-    let (first, more) = (refusals.first()?, refusals.len() - 1);
+    let ((worker, key), more) = (refusals.first()?, refusals.len() - 1);
+    let (first, remedy) = (sentence(worker, key), remedy_for(key));
     let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-    let remedy = remedy(Some(model.provider()));
     Some(match good.len() {
         0 => format!("no worker has a key that is accepted: {first}{more}; {remedy}"),
         good => format!("{first}{more}; {good} others go on; {remedy}"),
@@ -124,7 +134,10 @@ mod tests {
         assert_eq!(why(&cards([&[("c", None)], &[("a", Some("a:d"))]]), "q", &model), None);
         let half = why(&cards([&[("a", None)], &[]]), "q", &model).unwrap();
         assert!(half.starts_with("one: a does not accept its key (401), for"), "{half}");
-        assert!(half.contains("1 others go on") && half.contains("api-key-file"), "{half}");
+        assert!(
+            half.contains("1 others go on") && half.contains("a valid key for a there"),
+            "{half}"
+        );
         assert!(half.contains("; key: A_KEY is not set"), "{half}");
         let none = why(&cards([&[("a", None)], &[("a", Some("a:b"))]]), "q", &model).unwrap();
         assert!(none.starts_with("no worker has a key that is accepted: one: a"), "{none}");

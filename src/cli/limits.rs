@@ -13,6 +13,7 @@ use super::{
     format::{count, duration},
     output::{self, Table},
     quota,
+    snapshot::limit_in_force,
 };
 
 /// Show the limits of each model, and set them for a running fleet
@@ -66,7 +67,8 @@ impl clap::Args for Flags {
     fn augment_args(command: Command) -> Command {
         Limited::ALL.into_iter().fold(command, |command, limited| {
             let flag = Arg::new(limited.key()).long(limited.key()).value_name("N");
-            command.arg(flag.help(limited.about()).value_parser(value_parser!(u64)))
+            let flag = flag.value_parser(value_parser!(u64)).allow_negative_numbers(true);
+            command.arg(flag.help(limited.about()))
         })
     }
 
@@ -200,7 +202,7 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
 fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<(&'static str, [Option<u64>; 3])> {
     let row = |limited: Limited| {
         let (configured, seen) = (model.limits.get(limited), snapshot.for_limit(limited));
-        let in_force = Some(seen.limit).filter(|limit| *limit > 0);
+        let in_force = limit_in_force(model, snapshot, limited);
         (limited.key(), [configured, seen.set, in_force])
     };
     let all = Limited::ALL.into_iter().map(row);
@@ -256,6 +258,12 @@ mod tests {
         )
         .unwrap();
         let limiter = Quota::in_memory([model.clone()], Options::default());
+        let uncalled = rows(&model, &Snapshot::default());
+        assert_eq!(
+            uncalled,
+            [("tpm", [Some(1_000), None, Some(980)])],
+            "as the first call plans it"
+        );
         limiter.set_limits(&model.id, &set(&["--tpm", "100000"]).unwrap()).await.unwrap();
         let seen = limiter.inspect(&model.id).await.unwrap();
         assert_eq!(rows(&model, &seen), [("tpm", [Some(1_000), Some(100_000), Some(98_000)])]);

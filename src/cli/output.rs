@@ -5,7 +5,7 @@
 
 use std::{
     fmt::Display,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
 };
 
 use anstyle::{AnsiColor, Style};
@@ -22,9 +22,20 @@ pub(super) const FAINT: Style = Style::new().dimmed();
 /// The gap between two columns.
 const GAP: u16 = 2;
 
-/// Writes a text to stdout. A reader that closes the pipe (`| head`) is no error.
+/// Writes a text of ours, with its styles, to stdout. A reader that closes the pipe (`| head`) is no
+/// error.
 pub(super) fn print_data(text: &str) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout().lock();
+    write_line(&mut anstream::stdout().lock(), text)
+}
+
+/// Writes a text without styles to stdout. Another program gets every character of it: the stream of
+/// [`print_data`] would remove control characters.
+pub(super) fn print_plain(text: &str) -> anyhow::Result<()> {
+    let stdout = io::stdout();
+    if stdout.is_terminal() { print_data(text) } else { write_line(&mut stdout.lock(), text) }
+}
+
+fn write_line(stdout: &mut impl Write, text: &str) -> anyhow::Result<()> {
     let end = if text.ends_with('\n') { "" } else { "\n" };
     match write!(stdout, "{text}{end}").and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -36,7 +47,7 @@ pub(super) fn print_data(text: &str) -> anyhow::Result<()> {
 
 /// Writes a value to stdout as JSON.
 pub(super) fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
-    print_data(&serde_json::to_string_pretty(value).context("writing JSON")?)
+    print_plain(&serde_json::to_string_pretty(value).context("writing JSON")?)
 }
 
 /// Writes a line to stderr. A failure to write cannot be reported anywhere.
@@ -122,6 +133,17 @@ mod tests {
     #[test]
     fn pairs_are_aligned() {
         assert_eq!(plain(&pairs(&[("a", "1".into()), ("long", "2".into())])), "a     1\nlong  2\n");
+    }
+
+    #[test]
+    fn a_text_ends_its_line_and_keeps_its_characters() {
+        let written = |text: &str| {
+            let mut bytes = Vec::new();
+            write_line(&mut bytes, text).unwrap();
+            String::from_utf8(bytes).unwrap()
+        };
+        assert_eq!(written("a\u{1}b\u{c}c"), "a\u{1}b\u{c}c\n");
+        assert_eq!(written("a\n"), "a\n");
     }
 
     #[test]

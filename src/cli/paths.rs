@@ -105,12 +105,14 @@ pub(super) fn parse_id(text: &str) -> Result<String, String> {
     }
 }
 
-/// The last part of the path without a wildcard; for a bucket alone, its name.
+/// The folder's name, without a wildcard; for a bucket alone, its name. Never a file's name: the
+/// batch's id is part of keys in Redis, where no document's name may be stored.
 fn last_name(source: &str) -> String {
     let source = display_url(source);
     let path = source.split_once("://").map_or(source.as_str(), |(_, path)| path);
+    let folder = path.rsplit_once('/').map_or(path, |(folder, _)| folder);
     let mut parts =
-        path.split('/').filter(|part| !part.is_empty() && !part.contains(['*', '?', '[']));
+        folder.split('/').filter(|part| !part.is_empty() && !part.contains(['*', '?', '[']));
     let last = parts.next_back().unwrap_or_default();
     let plain: String = last
         .chars()
@@ -197,6 +199,10 @@ mod tests {
             ("file:///data/Contracts%202026/", "contracts-2026-20261120-184530-0002a"),
             ("file:///data/B%C3%BCcher%20alt/", "b-cher-alt-20261120-184530-0002a"),
             ("file:///data/contracts/*.md", "contracts-20261120-184530-0002a"),
+            ("file:///data/one/secret-contract.txt", "one-20261120-184530-0002a"),
+            ("file:///data/in/**/one/secret.txt", "one-20261120-184530-0002a"),
+            ("file:///secret.txt", "batch-20261120-184530-0002a"),
+            ("s3://bucket/secret.txt", "bucket-20261120-184530-0002a"),
             ("s3://bucket", "bucket-20261120-184530-0002a"),
             ("file:///", "batch-20261120-184530-0002a"),
             ("file:///data/a.b_c/", "a-b-c-20261120-184530-0002a"),
@@ -204,7 +210,7 @@ mod tests {
         for (source, expected) in cases {
             assert_eq!(batch_id(source, now, 42), expected, "{source}");
         }
-        assert!(batch_id(&format!("file:///{}", "x".repeat(300)), now, u32::MAX).len() < 64);
+        assert!(batch_id(&format!("file:///{}/", "x".repeat(300)), now, u32::MAX).len() < 64);
     }
 
     #[test]

@@ -226,9 +226,9 @@ pub(super) async fn simulator(args: SimulatorArgs) -> anyhow::Result<Outcome> {
         format!("the address {}:{} cannot be used; choose another --port", args.host, args.port)
     })?;
     let url = format!("http://{}", listener.local_addr()?);
-    output::print_message(&format!(
+    output::print_data(&format!(
         "anthropic  {url}\nopenai     {url}/v1\naccount    {url}/account"
-    ));
+    ))?;
     tidegate_simulator::serve(listener, config, signal::stop())
         .await
         .context("serving the simulated provider")?;

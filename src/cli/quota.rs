@@ -254,6 +254,13 @@ mod tests {
         snapshot.dimensions.combined =
             DimensionSnapshot { stated: Some(50_000), others: 700, ..of(44_100, 44_000) };
         snapshot.in_flight = of(8, 3);
+        let uncalled = seen(&model, &Snapshot { factor: 1.0, ..Snapshot::default() });
+        let free = uncalled.limits.iter().map(|limit| (limit.effective_limit, limit.headroom));
+        assert_eq!(free.collect::<Vec<_>>(), [(588, 588), (58_800, 58_800)], "no plan exists yet");
+        let mut lowered = snapshot.clone();
+        lowered.dimensions.requests = of(20, 515);
+        let lowered = output::plain(&super::text(&seen(&model, &lowered)));
+        assert!(lowered.contains("0  100.0 %"), "no more than all of it: {lowered}");
         let text = output::plain(&text(&seen(&model, &snapshot)));
         for part in [
             "binds tokens: 99.8 % used, 100 free",

@@ -66,6 +66,10 @@ pub(super) async fn show(config: &Config, job: &Job) -> anyhow::Result<()> {
     output::print_data(&table(&results, &failures))?;
     let whole = plan::forecast(&services, &Job { sample: None, ..job.clone() }).await;
     match whole {
+        Ok(whole) if whole.documents <= (results.len() + failures.len()) as u64 => {
+            output::print_message("the sample holds every document of the source");
+            Ok(())
+        }
         Ok(whole) => {
             output::print_data(&output::pairs(&of_all(&results, &failures, whole.documents)))
         }

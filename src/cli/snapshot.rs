@@ -21,7 +21,7 @@ pub(super) use batch::{
 };
 pub(super) use budget::BudgetView;
 pub(super) use fleet::{Snapshot, SnapshotCache};
-pub(super) use model::{LimitView, ModelView, Sources, binds, unused};
+pub(super) use model::{LimitView, ModelView, Sources, binds, limit_in_force, unused};
 pub(super) use worker::WorkerView;
 
 #[cfg(test)]

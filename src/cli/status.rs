@@ -25,8 +25,8 @@ pub(super) struct Args {
     /// The batch [default: a list of the newest]
     workflow_id: Option<String>,
     /// Maximum number of listed batches
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -36,7 +36,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     let temporal = Temporal::open(config).await?;
     match &args.workflow_id {
         Some(id) => one(config, &temporal, id, args.json).await?,
-        None => list(config, &temporal, args.limit, args.json).await?,
+        None => list(config, &temporal, args.limit as usize, args.json).await?,
     }
     Ok(Outcome::Done)
 }
@@ -68,7 +68,7 @@ async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> a
 
 fn rows(seen: &BatchView) -> Vec<(&'static str, String)> {
     let (batch, running) = (&seen.batch, seen.batch.is_running());
-    let mut rows = vec![("batch", batch.id.clone()), ("status", batch.status.as_str().to_owned())];
+    let mut rows = vec![("batch", batch.id.clone()), ("status", seen.status().to_owned())];
     if running && batch.cancel_requested {
         rows.push(("cancelled", advice::CANCELLED.to_owned()));
     }
@@ -170,6 +170,7 @@ mod tests {
         let batch = Batch {
             id: "night".to_owned(),
             run: "1".to_owned(),
+            task_queue: "tidegate".to_owned(),
             status: Status::Running,
             started: None,
             closed: None,

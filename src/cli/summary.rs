@@ -1,6 +1,6 @@
 //! Shows a batch's end, in a table.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use serde_json::Value;
@@ -26,10 +26,12 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
     let totals = &progress.totals;
     let spend = &totals.spend;
     let mut rows = vec![("documents", documents(progress))];
-    rows.push((
-        "calls per document",
-        format!("{:.2}", ratio(spend.provider_calls, totals.worked())),
-    ));
+    // As the metric has it: calls for each document that was answered.
+    let calls = match totals.succeeded {
+        0 => "-".to_owned(),
+        answered => format!("{:.2}", ratio(spend.provider_calls, answered)),
+    };
+    rows.push(("calls per document", calls));
     let cuts = &totals.cuts;
     if cuts.raised > 0 {
         let cost = if cuts.raised_cost_usd > 0.0 {
@@ -122,6 +124,12 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
     rows
 }
 
+/// The time from a batch's start to its end; to now, if the time of its end is unknown.
+pub(super) fn time_taken(progress: &Progress, closed: Option<SystemTime>) -> Option<Duration> {
+    let started = format::parse_time(progress.started_at.as_deref())?;
+    closed.unwrap_or_else(SystemTime::now).duration_since(started).ok()
+}
+
 /// Shows the result of an ended batch; failed documents make the exit code 3.
 pub(super) async fn show_completed(
     config: &Config,
@@ -129,6 +137,7 @@ pub(super) async fn show_completed(
     progress: &Progress,
     as_json: bool,
     at_least: Option<f64>,
+    took: Option<Duration>,
 ) -> anyhow::Result<Outcome> {
     let failed = failed::by_type(config, progress).await;
     let BatchReport { full_price, older_reader, agreement, checks, .. } =
@@ -151,7 +160,6 @@ pub(super) async fn show_completed(
         }
         output::print_json(&value)?;
     } else {
-        let took = format::parse_time(progress.started_at.as_deref()).map(format::time_since);
         let mut rows = rows(progress, took);
         rows.extend(check_rows(&checks));
         rows.extend(full_price.map(|why| ("note", why)));
@@ -261,6 +269,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_ended_batch_took_until_its_end() {
+        let started_at = Some("2026-11-20T10:00:00Z".to_owned());
+        let progress = Progress { started_at, ..Progress::default() };
+        let closed = format::parse_time(Some("2026-11-20T10:00:16.5Z"));
+        assert_eq!(time_taken(&progress, closed), Some(Duration::from_millis(16_500)));
+        assert!(time_taken(&progress, None) > Some(Duration::from_secs(17)), "it may still run");
+    }
+
+    #[test]
     fn a_batch_in_figures() {
         let totals = Totals {
             succeeded: 97,
@@ -286,7 +303,7 @@ mod tests {
         let rows = rows(&progress, Some(Duration::from_secs(65)));
         let expected = [
             ("documents", "120 (3 failed, 4 updated, 20 done before)"),
-            ("calls per document", "1.10"),
+            ("calls per document", "1.13"),
             ("bought before", "7 of the answers, which saved $0.5000"),
             ("429s", "0"),
             ("waits in Temporal", "0"),
@@ -297,6 +314,8 @@ mod tests {
         ];
         assert_eq!(rows, expected.map(|(name, value)| (name, value.to_owned())));
         assert_eq!(outcome(&progress), Outcome::SomeFailed);
+        let unanswered = super::rows(&Progress::default(), None);
+        assert!(unanswered.contains(&("calls per document", "-".to_owned())), "{unanswered:?}");
         assert_eq!(outcome(&Progress::default()), Outcome::Done);
     }
 }

@@ -17,7 +17,7 @@ use super::{
     format::{count, duration},
 };
 
-/// Seconds after the last call from which its age is mentioned.
+/// Seconds after the last fault from which its age is mentioned, and from which an answer ends it.
 const UNASKED: u64 = 30;
 /// This many consecutive calls without an answer are no coincidence.
 const MANY_IN_A_ROW: u64 = 3;
@@ -30,6 +30,8 @@ pub(super) struct Trouble {
     last: RecentCalls,
     failed: BTreeMap<String, u64>,
     answered: u64,
+    /// When a call was last answered, in seconds since 1970.
+    answered_at: u64,
     /// Consecutive calls without an answer, over all workers.
     row: u64,
     /// The time since which no call was answered, in seconds since 1970.
@@ -55,6 +57,7 @@ impl Trouble {
             last: (*last).clone(),
             failed,
             answered: calls.iter().map(|calls| calls.answered).sum(),
+            answered_at,
             row,
             down_since,
         })
@@ -63,6 +66,11 @@ impl Trouble {
     /// Whether no call is answered at all.
     pub(super) fn is_down(&self) -> bool {
         self.down_since.is_some()
+    }
+
+    /// Whether calls were answered since the last fault, which is some time ago.
+    pub(super) fn is_over(&self) -> bool {
+        self.answered_at > self.last.at && now().saturating_sub(self.last.at) >= UNASKED
     }
 
     /// The last fault's type.
@@ -199,7 +207,9 @@ mod tests {
         assert!(broken.starts_with("a sends no answer that can be read, for"), "{broken}");
         assert!(broken.contains("next: an answer comes"), "{broken}");
         let half = of(&[worker(4, begun, 0), worker(0, 0, begun + 30)]).unwrap();
-        assert!(!half.is_down(), "another worker gets answers");
+        assert!(!half.is_down() && half.is_over(), "another worker gets answers");
+        assert!(!down.is_over());
+        assert!(!of(&[worker(1, now() - 9, now())]).unwrap().is_over(), "it may come again");
         assert!(half.sentence().starts_with("Overloaded (529): the tide is out (5"), "{half:?}");
         assert!(!of(&[worker(2, begun, 0)]).unwrap().is_down(), "two may be chance");
         assert_eq!(of(&[worker(0, 0, begun)]), None);

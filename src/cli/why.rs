@@ -50,7 +50,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     if args.json {
         let mut value = value(&batch, &look);
         value["eta"] = left.map(|left| format::rfc3339(SystemTime::now() + left)).into();
-        value["refused_keys"] = keys::value(&look.cards, &temporal.queue());
+        value["refused_keys"] = keys::value(&look.cards, &temporal.queue_named(&batch.task_queue));
         output::print_json(&value)?;
     } else {
         output::print_data(&text(&batch, &look, left))?;

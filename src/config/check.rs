@@ -188,7 +188,7 @@ impl Faults<'_> {
                 self.add(&["serve", "keys", name], what);
             }
             if key.key_env.is_some() == key.key_file.is_some() {
-                self.add(&["serve", "keys", name], "needs one of key-env and key-file");
+                self.add(&["serve", "keys", name], "needs exactly one of key-env and key-file");
             }
             let tenant = key.tenant.clone().map(tidegate_types::Tenant::new);
             if let Some(Err(error)) = tenant {
@@ -230,7 +230,7 @@ impl Faults<'_> {
                 self.add(&["webhooks", name, "secret-env"], what);
             }
             if webhook.secret_env.is_some() == webhook.secret_file.is_some() {
-                self.add(&["webhooks", name], "needs one of secret-env and secret-file");
+                self.add(&["webhooks", name], "needs exactly one of secret-env and secret-file");
             }
         }
     }
@@ -281,6 +281,9 @@ impl Faults<'_> {
                 // The value may be a pasted key: do not show it.
                 let what = "is no name of an environment variable; write its name, such as \"OPENAI_API_KEY\", and the key into the variable";
                 self.add(&key("api-key-env"), what);
+            }
+            for (row, fault) in provider.error_faults() {
+                self.add(&key("errors"), format!("cannot be used: row {row}: {fault}"));
             }
             if let Some(what) = provider.pool_fault() {
                 self.add(&key("pool"), what);

@@ -1,7 +1,12 @@
 //! A configured rule for the meaning of a provider's refusals.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 use tidegate_providers::error_rule::{ErrorRule, Meaning};
+
+/// The statuses of HTTP replies.
+const STATUSES: RangeInclusive<u16> = 100..=599;
 
 /// One rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +38,10 @@ impl ErrorRow {
         if code.is_none() && status.is_none() && contains.is_none() {
             return Err("it needs a code, a status or a part of the message (contains)".to_owned());
         }
+        if let Some(status) = status.filter(|status| !STATUSES.contains(status)) {
+            let (first, last) = (STATUSES.start(), STATUSES.end());
+            return Err(format!("status is {status}; write an HTTP status, {first} to {last}"));
+        }
         let is = Meaning::named(is, span.as_deref())?;
         Ok(ErrorRule { code: code.clone(), status: *status, contains: contains.clone(), is })
     }
@@ -49,6 +58,10 @@ mod tests {
         for (text, why) in [
             ("is = \"Transient\"", "needs a code, a status"),
             ("code = \"x\"", "none of RateLimited"),
+            (
+                "status = 42900\nis = \"Transient\"",
+                "status is 42900; write an HTTP status, 100 to 599",
+            ),
             ("code = \"x\"\nis = \"TooLarge\"\nspan = \"day\"", "about limits"),
         ] {
             assert!(row(text).unwrap_err().contains(why), "{text}");

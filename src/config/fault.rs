@@ -73,7 +73,9 @@ pub(super) fn describe(error: &Error) -> String {
             format!("is {}; write {}", given(actual), plain(&expected))
         }
         Kind::UnknownField(_, known) => format!("is not known; {}", choices(known)),
-        Kind::UnknownVariant(_, known) => format!("is not known; {}", choices(known)),
+        Kind::UnknownVariant(given, known) => {
+            format!("is \"{}\"; write {}", given.escape_debug(), alternatives(known))
+        }
         Kind::MissingField(name) => format!("lacks {name}; add it"),
         other => format!("cannot be used: {other}"),
     }
@@ -104,6 +106,16 @@ fn plain(expected: &str) -> &str {
         "a boolean" => "true or false",
         "a string" => "a text in quotes",
         other => other,
+    }
+}
+
+/// `"a", "b" or "c"`.
+fn alternatives(known: &[&str]) -> String {
+    let quoted: Vec<String> = known.iter().map(|value| format!("\"{value}\"")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => "nothing here; take it out".to_owned(),
     }
 }
 

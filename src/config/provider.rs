@@ -176,6 +176,11 @@ impl Provider {
         Some(Dialect::new(self.vendor(name)?, self.api()?))
     }
 
+    /// The faults of the rules for refusals, each with its row, counted from 1.
+    pub(super) fn error_faults(&self) -> impl Iterator<Item = (usize, String)> {
+        (1..).zip(&self.errors).filter_map(|(at, row)| Some((at, row.rule().err()?)))
+    }
+
     /// The headers of each request.
     ///
     /// # Errors
@@ -257,7 +262,9 @@ impl Provider {
                 .errors
                 .iter()
                 .enumerate()
-                .map(|(at, row)| row.rule().map_err(|why| fault(format!("errors[{at}]: {why}"))))
+                .map(|(at, row)| {
+                    row.rule().map_err(|why| fault(format!("errors, row {}: {why}", at + 1)))
+                })
                 .collect::<Result<_, _>>()?,
             ..Settings::new(vendor, base_url).request_timeout(*self.timeout())
         })

@@ -23,7 +23,7 @@ pub(super) fn read(
         })?,
         (None, Some(file)) => std::fs::read_to_string(file)
             .with_context(|| format!("{what}-file {} cannot be read", file.display()))?,
-        _ => bail!("needs one of {what}-env and {what}-file"),
+        _ => bail!("needs exactly one of {what}-env and {what}-file"),
     };
     Ok(text.trim().to_owned())
 }

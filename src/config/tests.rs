@@ -61,6 +61,22 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "t.toml: gate.jiter is not known; the keys here are jitter, base-backoff, max-backoff, max-quota-wait, pause-ttl",
         ),
         (
+            "[documents]\nhidden = \"show\"",
+            "t.toml: documents.hidden is \"show\"; write \"drop\" or \"mark\"",
+        ),
+        (
+            "[models.\"openai:m\"]\nrpm = 1\neffort = \"much\"",
+            "t.toml: models.\"openai:m\".effort is \"much\"; write \"none\", \"low\", \"medium\" or \"high\"",
+        ),
+        (
+            "[[providers.openai.errors]]\ncode = \"x\"\nis = \"Nope\"",
+            "t.toml: providers.openai.errors cannot be used: row 1: is = \"Nope\" is none of RateLimited, Overloaded, Transient, QuotaExhausted, Unauthorized, InvalidRequest, TooLarge, ContentRefused",
+        ),
+        (
+            "[[providers.openai.errors]]\nstatus = 429\nis = \"Transient\"\n[[providers.openai.errors]]\nis = \"Transient\"",
+            "t.toml: providers.openai.errors cannot be used: row 2: it needs a code, a status or a part of the message (contains)",
+        ),
+        (
             "[gates]\nx = 1",
             "t.toml: gates is not known; the keys here are temporal, redis, gate, worker, documents, dashboard, serve, storage, calls, providers, models, quotas, lanes, tenants, routes, webhooks, prices",
         ),
@@ -330,7 +346,7 @@ fn a_webhook_has_an_address_and_a_secret_that_is_never_shown() {
     let said = fault(&format!("url = \"ftp://host/\"\n{secret}"));
     assert!(said.contains("webhooks.ours.url must be an http:// or https:// URL"), "{said}");
     let said = fault("url = \"https://host/\"");
-    assert!(said.contains("needs one of secret-env and secret-file"), "{said}");
+    assert!(said.contains("needs exactly one of secret-env and secret-file"), "{said}");
     let said = fault("url = \"https://host/\"\nsecret-env = \"whsec_hush\"");
     assert!(said.contains("secret-env") && !said.contains("hush"), "{said}");
     let url = "url = \"https://me:hush@host/a?token=hush\"";

@@ -40,6 +40,8 @@ pub struct Batch {
     pub id: String,
     /// The id of this run.
     pub run: String,
+    /// The task queue that it was started on.
+    pub task_queue: String,
     /// Its status.
     pub status: Status,
     /// When it was started.
@@ -343,6 +345,7 @@ impl Temporal {
             Ok(seen.map(|seen| Batch {
                 id: seen.id().to_owned(),
                 run: seen.run_id().to_owned(),
+                task_queue: seen.task_queue().to_owned(),
                 status: seen.status().into(),
                 started: seen.start_time(),
                 closed: seen.close_time(),
@@ -369,6 +372,7 @@ impl Temporal {
                 .map_ok(|seen| Batch {
                     id: seen.id().to_owned(),
                     run: seen.run_id().to_owned(),
+                    task_queue: seen.task_queue().to_owned(),
                     status: seen.status().into(),
                     started: seen.start_time(),
                     closed: seen.close_time(),

@@ -93,6 +93,13 @@ pub fn connect(
     .boxed()
 }
 
+/// The remedy for a namespace that does not exist.
+pub fn namespace_remedy(namespace: &str) -> String {
+    format!(
+        "create the namespace (temporal operator namespace create --namespace {namespace}), or correct temporal.namespace or TEMPORAL_NAMESPACE"
+    )
+}
+
 /// The SDK's settings from the environment, overridden by our configuration.
 fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions, Option<Codec>)> {
     // The SDK's error is neither Send nor Sync: keep only its text.
@@ -168,7 +175,12 @@ impl Temporal {
 
     /// Namespace and task queue: workers with equal values share their work.
     pub fn queue(&self) -> String {
-        format!("{}/{}", self.namespace(), self.task_queue)
+        self.queue_named(&self.task_queue)
+    }
+
+    /// Like [`Self::queue`], for the task queue of a batch.
+    pub fn queue_named(&self, task_queue: &str) -> String {
+        format!("{}/{task_queue}", self.namespace())
     }
 
     /// The codec server's address, if there is one.

@@ -26,7 +26,7 @@ mod webhook;
 
 pub(crate) use batch::json;
 pub use batch::{ANSWER_WITHIN, Batch, Ending, NoProgress, Status};
-pub use connection::{Away, Temporal, connect};
+pub use connection::{Away, Temporal, connect, namespace_remedy};
 pub use pending::{HeldBy, LastFailure, Pending};
 pub use submit::Submitted;
 pub use versions::Versions;

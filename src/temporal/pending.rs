@@ -16,6 +16,7 @@ use temporalio_common::protos::{
         workflow::v1::PendingActivityInfo,
     },
 };
+use tidegate_activities::attempt::AttemptState;
 use tidegate_workflows::contract::FailureDetails;
 
 use super::{batch::no_such_batch, connection::Temporal};
@@ -30,6 +31,8 @@ pub struct Pending {
     pub activity: String,
     /// Whether a worker runs it.
     pub started: bool,
+    /// Whether the worker that runs it holds an answer that cannot be written.
+    pub unwritten: bool,
     /// The worker that runs it, if one does.
     pub held: Option<HeldBy>,
     /// The time of the next attempt, if that is in the future.
@@ -165,11 +168,15 @@ impl From<PendingActivityInfo> for Pending {
                 | PendingActivityState::CancelRequested
                 | PendingActivityState::PauseRequested
         );
+        let heartbeat =
+            seen.heartbeat_details.as_ref().and_then(|details| details.payloads.first());
+        let state = heartbeat.and_then(|state| serde_json::from_slice(&state.data).ok());
         let next = seen.next_attempt_schedule_time.as_ref().and_then(proto_ts_to_system_time);
         Self {
             held: HeldBy::from_activity(&seen).filter(|_| started),
             activity: seen.activity_type.map(|kind| kind.name).unwrap_or_default(),
             started,
+            unwritten: started && state.is_some_and(|state: AttemptState| state.document.unwritten),
             next: next.filter(|next| !started && *next > SystemTime::now()),
             failure: seen.last_failure.map(LastFailure::from),
         }
@@ -209,6 +216,7 @@ mod tests {
         common::v1::{Payload, Payloads},
         failure::v1::{ApplicationFailureInfo, TimeoutFailureInfo},
     };
+    use tidegate_activities::attempt::DocumentState;
     use tidegate_workflows::contract::WaitsFor;
 
     use super::*;
@@ -236,7 +244,20 @@ mod tests {
         let by_an_older_server = PendingActivityInfo { activity_options: None, ..seen.clone() };
         assert_eq!(Pending::from(by_an_older_server).held, None);
         let waits = PendingActivityState::Scheduled.into();
-        assert_eq!(Pending::from(PendingActivityInfo { state: waits, ..seen }).held, None);
+        assert_eq!(Pending::from(PendingActivityInfo { state: waits, ..seen.clone() }).held, None);
+
+        assert!(!Pending::from(seen.clone()).unwritten);
+        let beat = |state: &str| {
+            let payload = Payload { data: state.into(), ..Payload::default() };
+            let heartbeat_details = Some(Payloads { payloads: vec![payload] });
+            Pending::from(PendingActivityInfo { heartbeat_details, ..seen.clone() }).unwritten
+        };
+        let state = serde_json::to_string(&AttemptState {
+            document: DocumentState { unwritten: true, ..DocumentState::default() },
+            ..AttemptState::default()
+        });
+        assert!(beat(&state.unwrap()), "it holds an answer");
+        assert!(!beat("{}") && !beat("of another program"));
     }
 
     #[test]

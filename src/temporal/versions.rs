@@ -52,13 +52,13 @@ impl Versions {
 }
 
 impl Temporal {
-    /// The versions of the workers' task queue.
+    /// The versions of the workers on a task queue.
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub fn versions(&self) -> BoxFuture<'_, anyhow::Result<Versions>> {
+    pub fn versions<'a>(&'a self, task_queue: &'a str) -> BoxFuture<'a, anyhow::Result<Versions>> {
         async move {
-            let queue = TaskQueue { name: self.task_queue().to_owned(), ..TaskQueue::default() };
+            let queue = TaskQueue { name: task_queue.to_owned(), ..TaskQueue::default() };
             let request = DescribeTaskQueueRequest {
                 namespace: self.namespace().to_owned(),
                 task_queue: Some(queue),

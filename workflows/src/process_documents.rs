@@ -500,8 +500,8 @@ impl ProcessDocuments {
         }
         let (documents, renamed) =
             state.plan.as_ref().map_or((0, 0), |plan| (plan.documents, plan.renamed));
-        // While paused, no end can be estimated.
-        let now = now.filter(|_| !self.children.paused);
+        // While paused, no end can be estimated; an ended batch has none ahead.
+        let now = now.filter(|_| !self.children.paused && self.finished.is_none());
         let eta = state.started_at.zip(now).and_then(|(started, now)| {
             let left = documents.saturating_sub(totals.ended());
             contract::eta(started, now, totals.worked(), left)

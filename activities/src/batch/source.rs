@@ -160,7 +160,10 @@ async fn under(
     after: Option<&str>,
     most: usize,
 ) -> Result<Files, Failure> {
-    let (base, pattern) = split_glob(uri)?;
+    let is_literal =
+        storage.resolve(uri).is_ok_and(|file| file.exists_as_folder_or_file() == Some(true));
+    // The characters of a pattern may be part of a file's name.
+    let (base, pattern) = if is_literal { (uri.to_owned(), None) } else { split_glob(uri)? };
     let base = resolve(storage, "source", &base)?;
     if pattern.is_none() && base.exists_as_folder_or_file() == Some(false) {
         return Err(Failure::invalid_input(format!(

@@ -159,7 +159,7 @@ pub async fn process(
     if results.is_empty() {
         outcome.spent += Spend::of_tokens(&usage, cost_usd);
     }
-    metrics::count_documents(results.len(), "succeeded");
+    metrics::count_documents(results.len() as u64, "succeeded");
     for Packed { result, .. } in &results {
         offer(services, result).await;
         outcome.spent += result.spend().tokens();

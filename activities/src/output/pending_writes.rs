@@ -325,6 +325,7 @@ impl PendingWrites {
                         held.left = Left::Written;
                     }
                     attempt.set_spooled(false);
+                    attempt.set_unwritten(false);
                     self.record_success(&attempt.call.batch);
                     return Ok(value);
                 }
@@ -332,6 +333,7 @@ impl PendingWrites {
                 Err(failure) => return Err(failure),
             };
             let held = held.get_or_insert_with(|| HeldAnswer::new(self, &attempt.call.batch));
+            attempt.set_unwritten(true);
             if entry.is_none() && before == 0 {
                 entry = spool();
             }
@@ -478,12 +480,14 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(700)).await;
             let refused = all.check("mine", Instant::now()).unwrap_err();
             assert!(refused.is_retried() && refused.message.contains("no space left"), "{refused}");
+            assert!(mine.state().document.unwritten, "its heartbeat tells");
             all.check("other", Instant::now()).unwrap();
             full_disk.store(false, Ordering::SeqCst);
         };
         let (one, two, ()) = tokio::join!(one, two, disturbance);
         one.unwrap();
         two.unwrap();
+        assert!(!mine.state().document.unwritten);
         let tries = tries.load(Ordering::SeqCst);
         assert!((4..=6).contains(&tries), "{tries} tries of two answers, ever later");
         all.check("mine", Instant::now()).unwrap();

@@ -1,7 +1,8 @@
 //! Failures without a call: quota, gates, circuits, budgets.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use tidegate_quota::{
     Dimension, Hold, Refused,
     budget::{BudgetRefused, Payer, Unheld},
@@ -33,7 +34,12 @@ impl Failure {
             Refused::Outdated(_) => {
                 Self::new(FailureType::QuotaWait, message, Retry::After(OUTDATED))
             }
-            Refused::Exhausted { .. } => Self::never(FailureType::QuotaExhausted, message),
+            // The failure is kept for good, so it has the time itself and not how long until then.
+            Refused::Exhausted { model, wait, reason } => {
+                let until = format_minute(SystemTime::now() + *wait);
+                let message = format!("{model} gives nothing more until {until}: {reason}");
+                Self::never(FailureType::QuotaExhausted, message)
+            }
             Refused::NeverFits { model, set: Some(_), .. } => {
                 let message = format!(
                     "{message}; `tidegate limits clear {model}` gives the configured limits back"
@@ -121,6 +127,11 @@ impl From<Unheld> for Failure {
     }
 }
 
+/// A time to the nearest minute, so that failures of one cause have one text: `2026-11-29 11:27 UTC`.
+fn format_minute(time: SystemTime) -> String {
+    (DateTime::<Utc>::from(time) + TimeDelta::seconds(30)).format("%Y-%m-%d %H:%M UTC").to_string()
+}
+
 fn waits_for(hold: Hold) -> WaitsFor {
     match hold {
         Hold::Level(Dimension::Requests) | Hold::Window(Dimension::Requests) => WaitsFor::Requests,
@@ -132,5 +143,27 @@ fn waits_for(hold: Hold) -> WaitsFor {
         Hold::Lane => WaitsFor::Lane,
         Hold::Probe => WaitsFor::Probe,
         Hold::Gate => WaitsFor::Gate,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spent_quota_is_told_with_the_time_of_its_end() {
+        let end = DateTime::parse_from_rfc3339("2026-11-29T11:26:59.990Z").unwrap();
+        assert_eq!(format_minute(end.into()), "2026-11-29 11:27 UTC");
+        assert_eq!(
+            format_minute(SystemTime::from(end) + Duration::from_millis(20)),
+            "2026-11-29 11:27 UTC"
+        );
+        let failure = Failure::refused(&Refused::Exhausted {
+            model: "a:b".parse().unwrap(),
+            wait: Duration::from_secs(895),
+            reason: "the credit is spent".to_owned(),
+        });
+        assert!(failure.message.starts_with("a:b gives nothing more until 2"), "{failure}");
+        assert!(failure.message.ends_with(" UTC: the credit is spent"), "{failure}");
     }
 }

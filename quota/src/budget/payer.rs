@@ -102,7 +102,8 @@ impl BudgetRefused {
 impl fmt::Display for BudgetRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { payer, budget_usd, left_usd, needed_usd, reset, .. } = self;
-        let [budget, left, needed] = [budget_usd, left_usd, needed_usd].map(|usd| Usd(*usd));
+        let budget = Usd(*budget_usd);
+        let [left, needed] = told_apart(*left_usd, *needed_usd);
         let span = if reset.is_some() { "a day" } else { "in all" };
         write!(
             f,
@@ -127,15 +128,27 @@ impl fmt::Display for BudgetRefused {
     }
 }
 
+/// What is left and what is needed, with enough digits to tell them apart.
+fn told_apart(left: f64, needed: f64) -> [String; 2] {
+    let usual = Usd(left).digits().max(Usd(needed).digits());
+    let text = |usd: f64, digits: usize| format!("{usd:.digits$} USD");
+    match (usual..=Usd::DECIMALS).find(|digits| text(left, *digits) != text(needed, *digits)) {
+        Some(digits) if digits > usual => [text(left, digits), text(needed, digits)],
+        _ => [Usd(left).to_string(), Usd(needed).to_string()],
+    }
+}
+
 /// US dollars for people: cents, or two significant digits where cents would show too little.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usd(pub f64);
 
-impl fmt::Display for Usd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The wire protocol's unit has nine decimals.
-        let text = format!("{:.9}", self.0);
-        let digits = text.find('.').map_or(0, |point| {
+impl Usd {
+    /// Decimals of the wire protocol's unit.
+    const DECIMALS: usize = 9;
+
+    fn digits(self) -> usize {
+        let text = format!("{:.*}", Self::DECIMALS, self.0);
+        text.find('.').map_or(0, |point| {
             let fraction = &text[point + 1..];
             let last = fraction.trim_end_matches('0').len();
             let first = if self.0 >= 1.0 {
@@ -144,8 +157,13 @@ impl fmt::Display for Usd {
                 fraction.len() - fraction.trim_start_matches('0').len()
             };
             (first + 2).min(last).max(2)
-        });
-        write!(f, "{:.digits$} USD", self.0)
+        })
+    }
+}
+
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.*} USD", self.digits(), self.0)
     }
 }
 
@@ -178,6 +196,12 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "batch \"night\" may spend 2.00 USD in all; 0.01 USD is left and this call may cost 0.04 USD; start the batch again with a higher budget_usd to go on"
+        );
+        let close = BudgetRefused { left_usd: 0.01, needed_usd: 0.0103, ..refused.clone() };
+        let close = close.to_string();
+        assert!(
+            close.contains("0.0100 USD is left and this call may cost 0.0103 USD"),
+            "the amounts differ: {close}"
         );
         let waiting = BudgetRefused { returning_usd: 0.5, ..refused.clone() };
         assert!(waiting.may_come_back());

@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
+use tidegate_calls::recent::RecentCalls;
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, snapshot::DimensionSnapshot};
 use tidegate_workflows::contract::Totals;
 
@@ -117,6 +118,24 @@ fn a_limit_that_refusals_have_cut_is_told_where_it_binds() {
 }
 
 #[test]
+fn an_operators_pause_is_not_explained_by_an_earlier_refusal() {
+    let (model, class) = model();
+    let calls =
+        RecentCalls { kind: "RateLimited".to_owned(), status: Some(429), ..RecentCalls::default() };
+    let calls = [(model.id.clone(), calls)].into();
+    let cards = [("w".to_owned(), WorkerStatus { calls, ..WorkerStatus::default() })];
+    let troubles = [Trouble::from_cards(&cards, &model.id).unwrap()];
+    let turn = Waits { turn: 7, binding: Some(WaitsFor::Gate), ..Waits::default() };
+    for (reason, is_told) in [("maintenance", false), (RATE_LIMITED, true)] {
+        let (pause, reason) = (Duration::from_secs(12), reason.to_owned());
+        let snapshot = Snapshot { factor: 1.0, pause, reason, ..Snapshot::default() };
+        let seen = (Some((&model, &snapshot)), &OperatorHolds::default(), None, &troubles[..]);
+        let sentence = find_cause(&class, &turn, None, None, seen).sentence;
+        assert_eq!(sentence.contains("RateLimited (429)"), is_told, "{sentence}");
+    }
+}
+
+#[test]
 fn a_run_that_continued_as_new_has_its_class_too() {
     let class = read_class(
         &json!({ "continued": { "job": { "model": "a:b", "lane": "standard", "tenant": "x" } } }),
@@ -204,8 +223,10 @@ fn one_that_timed_out_is_told_with_its_time() {
 fn a_pause_counts_one_as_one() {
     let one = Waits { working: 1, paused: 1, ..Waits::default() };
     assert_eq!(
-        paused(&one),
-        "it is paused: 1 call is under way and ends, 1 document is handed out and waits; send it the signal resume"
+        paused(&one, "p1"),
+        "it is paused: 1 call is under way and ends, 1 document is handed out and waits; `temporal workflow signal --workflow-id p1 --name resume` lets it go on"
     );
-    assert!(paused(&Waits::default()).contains("0 calls are under way and end, 0 documents are"));
+    assert!(
+        paused(&Waits::default(), "p1").contains("0 calls are under way and end, 0 documents are")
+    );
 }

@@ -111,6 +111,7 @@ impl Waits {
             }
             if step.started {
                 waits.working += 1;
+                waits.unwritten += u64::from(step.unwritten);
                 continue;
             }
             let Some(next) = step.next else {
@@ -206,6 +207,7 @@ mod tests {
                 failed(5, "RateLimited", None),
                 failed(9, "Transient", Some(WaitsFor::Unwritten)),
                 Pending { started: true, ..bare.clone() },
+                Pending { started: true, unwritten: true, ..bare.clone() },
                 bare,
                 Pending {
                     activity: "tidegate.check_batches".to_owned(),
@@ -222,9 +224,9 @@ mod tests {
         );
         assert_eq!(
             (seen.working, seen.turn, seen.slot, seen.backing_off["RateLimited"]),
-            (1, 3, 1, 1)
+            (2, 3, 1, 1)
         );
-        assert_eq!((seen.unwritten, seen.paused), (1, 1));
+        assert_eq!((seen.unwritten, seen.paused), (2, 1), "one failed, one holds its answer");
         assert_eq!((seen.spent.provider_calls, seen.spent.rate_limited), (14, 7), "of seven");
         assert_eq!(seen.words["RateLimited"], "why");
         assert_eq!(

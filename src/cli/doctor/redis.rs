@@ -34,7 +34,7 @@ pub(super) async fn check_all(config: &Config) -> Vec<Check> {
     let url = &config.redis.url;
     let mut checks = Vec::new();
     for node in nodes(url) {
-        let (mut seen, reached) = node_checks(&node).await;
+        let (mut seen, reached) = node_checks(&node, config.storage.state.is_some()).await;
         checks.append(&mut seen);
         if !reached {
             return checks;
@@ -56,7 +56,7 @@ fn nodes(url: &str) -> Vec<String> {
     }
 }
 
-async fn node_checks(url: &str) -> (Vec<Check>, bool) {
+async fn node_checks(url: &str, has_state: bool) -> (Vec<Check>, bool) {
     let name = format!("redis {}", mask::url(url));
     let mut connection = match connect(url).await {
         Ok(connection) => connection,
@@ -68,7 +68,7 @@ async fn node_checks(url: &str) -> (Vec<Check>, bool) {
             checks.extend([version(&name, &info), eviction(&name, &info)]);
             let saves = ask::<Vec<String>>(&mut connection, &["CONFIG", "GET", "save"]).await;
             let saves = saves.ok().and_then(|pair| pair.into_iter().nth(1));
-            checks.extend(check_persistence(&name, &info, saves.as_deref()));
+            checks.extend(check_persistence(&name, &info, saves.as_deref(), has_state));
         }
         Err(error) => checks.push(Check::doubtful(
             &name,
@@ -97,7 +97,8 @@ async fn connect(url: &str) -> Result<MultiplexedConnection, (String, &'static s
     };
     match tokio::time::timeout(ANSWER_WITHIN, Box::pin(connecting)).await {
         Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(error)) => Err((error.to_string(), remedy(&error))),
+        // A parser's error has several lines.
+        Ok(Err(error)) => Err((error.to_string().replace('\n', " "), remedy(&error))),
         Err(_) => Err((format!("no answer within {ANSWER_WITHIN:?}"), START)),
     }
 }
@@ -106,7 +107,9 @@ async fn connect(url: &str) -> Result<MultiplexedConnection, (String, &'static s
 fn remedy(error: &RedisError) -> &'static str {
     let is_refused = error.kind() == ErrorKind::AuthenticationFailed
         || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
-    if is_refused {
+    if error.kind() == ErrorKind::Parse {
+        "the server that answers is no Redis: correct redis.url or TIDEGATE_REDIS__URL"
+    } else if is_refused {
         "correct the user and the password in redis.url or TIDEGATE_REDIS__URL: redis://user:password@host:6379"
     } else {
         START
@@ -167,11 +170,20 @@ fn eviction(name: &str, info: &InfoDict) -> Check {
 }
 
 /// Whether a restart loses operators' settings. `saves` is the answer to `CONFIG GET save`, if that is
-/// permitted.
-fn check_persistence(name: &str, info: &InfoDict, saves: Option<&str>) -> Option<Check> {
+/// permitted; `has_state`: `[storage] state` keeps them.
+fn check_persistence(
+    name: &str,
+    info: &InfoDict,
+    saves: Option<&str>,
+    has_state: bool,
+) -> Option<Check> {
     let has_log = info.get::<u64>("aof_enabled").is_some_and(|enabled| enabled > 0);
     match (has_log, saves) {
         (true, _) => Some(Check::ok(name, "keeps its data over a restart (append-only file)")),
+        (false, Some("")) if has_state => Some(Check::ok(
+            name,
+            "keeps nothing over a restart; [storage] state keeps budgets and operators' settings",
+        )),
         (false, Some("")) => Some(Check::doubtful(
             name,
             "keeps nothing over a restart: it forgets what budgets have spent, limits that were set, and pauses without an end",
@@ -259,6 +271,8 @@ mod tests {
         assert!(remedy(&refused).contains("password"));
         let away = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
         assert_eq!(remedy(&away), START);
+        let other = RedisError::from((ErrorKind::Parse, "no"));
+        assert!(remedy(&other).contains("no Redis"));
     }
 
     #[test]
@@ -288,7 +302,8 @@ mod tests {
 
     #[test]
     fn a_redis_that_forgets_is_told_of() {
-        let seen = |text: &str, saves: Option<&str>| check_persistence("redis", &info(text), saves);
+        let seen =
+            |text: &str, saves: Option<&str>| check_persistence("redis", &info(text), saves, false);
         let states = [("aof_enabled:1", Some("")), ("aof_enabled:0", Some("3600 1"))];
         for (text, saves) in states {
             assert_eq!(seen(text, saves).unwrap().state, State::Ok, "{text}");
@@ -297,6 +312,8 @@ mod tests {
         assert_eq!(forgets.state, State::Doubtful);
         assert!(forgets.remedy.unwrap().contains("appendonly yes"));
         assert_eq!(seen("", None), None, "it does not say");
+        let kept = check_persistence("redis", &info("aof_enabled:0"), Some(""), true).unwrap();
+        assert_eq!((kept.state, kept.remedy), (State::Ok, None), "the store keeps them");
     }
 
     #[test]

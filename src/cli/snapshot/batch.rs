@@ -47,7 +47,7 @@ pub(in crate::cli) async fn known(temporal: &Temporal, batch: &Batch) -> Known {
     if batch.is_running() {
         return match temporal.progress(&batch.id).await {
             Ok(progress) => Known::Progress(Box::new(progress)),
-            Err(NoProgress::NoWorker) => Known::Nothing(advice::no_worker(temporal)),
+            Err(NoProgress::NoWorker) => Known::Nothing(advice::no_worker(&batch.task_queue)),
             Err(NoProgress::Unknown) => Known::Nothing("it is gone".to_owned()),
             Err(NoProgress::Failed(error)) => Known::Nothing(format!("{error:#}")),
         };

@@ -244,6 +244,7 @@ pub(in crate::cli) mod tests {
             let batch = Batch {
                 id: id.to_owned(),
                 run: format!("{id}-1"),
+                task_queue: "tidegate".to_owned(),
                 status,
                 started: Some(started),
                 closed,

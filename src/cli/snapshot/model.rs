@@ -173,7 +173,7 @@ impl ModelView {
             unused_output: unused(model, snapshot),
             is_down: trouble.as_ref().is_some_and(Trouble::is_down),
             fault: trouble.as_ref().map(Trouble::value),
-            trouble: trouble.as_ref().map(|trouble| {
+            trouble: trouble.as_ref().filter(|trouble| !trouble.is_over()).map(|trouble| {
                 if trouble.is_down() { trouble.with_advice() } else { trouble.sentence() }
             }),
             factor: snapshot.factor,
@@ -222,9 +222,10 @@ impl ModelView {
 }
 
 impl LimitView {
-    /// The used fraction of the limit; 0 without a limit.
+    /// The used fraction of the limit, at most 1; 0 without a limit. More than the limit may be in use
+    /// after it was lowered.
     pub(in crate::cli) fn part(&self) -> f64 {
-        ratio(self.used, self.effective_limit)
+        ratio(self.used, self.effective_limit).min(1.0)
     }
 }
 
@@ -240,7 +241,8 @@ fn lanes_by_name<S: Serializer>(lanes: &[LaneView], to: S) -> Result<S::Ok, S::E
 /// Every limit that is configured or in force: the four of the window, then concurrent calls.
 fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitView> {
     let seen = |limited| {
-        let (limit, seen) = (model.limits.get(limited), *snapshot.for_limit(limited));
+        let (limit, mut seen) = (model.limits.get(limited), *snapshot.for_limit(limited));
+        seen.limit = limit_in_force(model, snapshot, limited).unwrap_or_default();
         LimitView {
             limited,
             limit,
@@ -257,6 +259,23 @@ fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitView> {
     };
     let all = Limited::ALL.into_iter().map(seen);
     all.filter(|it| it.limit.is_some() || it.effective_limit > 0).collect()
+}
+
+/// The limit in force, after the margin. The first call makes the plan in Redis; before it, the limit
+/// follows from the configuration.
+pub(in crate::cli) fn limit_in_force(
+    model: &ModelQuota,
+    snapshot: &Snapshot,
+    limited: Limited,
+) -> Option<u64> {
+    let planned = Some(snapshot.for_limit(limited).limit).filter(|limit| *limit > 0);
+    planned.or_else(|| {
+        let configured = model.limits.get(limited)?;
+        Some(match limited {
+            Limited::Window(_) => model.limits.with_margin(configured),
+            Limited::InFlight => configured,
+        })
+    })
 }
 
 /// Reasons why the limit in force differs from the configured one.

@@ -365,6 +365,7 @@ async fn unfinished_documents_of_a_cancelled_batch_count_as_cancelled_and_not_fa
         assert_eq!(batch.shard_totals(0).await, totals);
         let progress = batch.progress().await;
         assert_eq!((progress.totals, progress.documents), (totals, 20));
+        assert_eq!(progress.eta, None, "it has ended");
     })
     .await;
 }

@@ -230,6 +230,10 @@ async fn folders_files_globs_lists_and_manifests() {
     assert_eq!(ids(&path, prefix("b.md")).await.unwrap(), ["b.md"]);
     assert_eq!(ids(&path, prefix("*.md")).await.unwrap(), ["b.md"]);
     assert_eq!(ids(&path, prefix("**/*.md")).await.unwrap(), ["b.md", "sub__c.md"]);
+    std::fs::create_dir(path.join("names")).unwrap();
+    std::fs::write(path.join("names/[x].txt"), "text").unwrap();
+    assert_eq!(ids(&path, prefix("names/[x].txt")).await.unwrap().len(), 1, "it is a file");
+    std::fs::remove_dir_all(path.join("names")).unwrap();
     assert_eq!(
         ids(&path, Source::Documents(vec![format!("{root}sub/c.md")])).await.unwrap(),
         ["sub__c.md"]

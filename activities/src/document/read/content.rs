@@ -162,7 +162,7 @@ pub(crate) async fn fetch(
     if let Some(what) = location.special() {
         return Err(unreadable(format!("{location} is {what}, and no file")));
     }
-    let gone = || unreadable(format!("{location} does not exist any more"));
+    let gone = || unreadable(format!("{location} does not exist"));
     if let Some(member) = member {
         let reader = services.reader_for(lane);
         let read = services.archives.read(&location, member, &reader).await;
