@@ -52,6 +52,6 @@ pub(super) fn of(page: &Page<'_>, xref: &XRef, words: &str) -> String {
 
 /// Returns the letters and digits of a text in lower case. Spaces and line breaks may differ between
 /// copies.
-fn letters(text: &str) -> String {
+pub(super) fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -184,10 +184,7 @@ impl Sight {
         let bounds = path.bounding_box();
         let [a, b, c, d, ..] = at.as_coeffs();
         let is_level = (b.abs() + c.abs()).min(a.abs() + d.abs()) < 1e-6;
-        let mut place = at.transform_rect_bbox(bounds);
-        if let Some(clip) = self.clips.last() {
-            place = place.intersect(*clip);
-        }
+        let place = self.clipped(at.transform_rect_bbox(bounds));
         self.paint(place, color);
         if place.width() < SMALL || place.height() < SMALL {
             return false;
@@ -204,6 +201,11 @@ impl Sight {
     pub(super) fn picture(&mut self, place: Rect) {
         self.paint(place, None);
         self.areas.push(Area { place, color: None });
+    }
+
+    /// Returns the part of an area that lies within the clip.
+    pub(super) fn clipped(&self, place: Rect) -> Rect {
+        self.clips.last().map_or(place, |clip| place.intersect(*clip))
     }
 
     pub(super) fn clip(&mut self, path: &BezPath) {
@@ -231,6 +233,11 @@ impl Sight {
 
     pub(super) fn pop_group(&mut self) {
         self.groups.pop();
+    }
+
+    /// Whether any letter is drawn in no color.
+    pub(super) fn has_unpainted(&self) -> bool {
+        self.letters.iter().any(|letter| !letter.is_painted)
     }
 
     /// Whether at least half of the letters are drawn in no color.

@@ -8,6 +8,12 @@ const CELL_GAP: f64 = 1.2;
 /// Smallest size of an initial, relative to the other letters of its row.
 const INITIAL: f64 = 1.8;
 
+/// Farthest that words of another size may stand from the baseline of their row, in ems.
+const SHIFT: f64 = 0.5;
+
+/// Farthest that an exponent next to its base may be raised, in ems.
+const RAISE: f64 = 0.8;
+
 /// Fewest adjacent single letters that may be letterspaced words.
 const SPACED: usize = 6;
 
@@ -153,12 +159,24 @@ fn closed_up(words: Vec<Word>) -> Vec<Word> {
 /// Whether one of two rows holds indices, exponents or note marks of the other.
 fn belong_together(a: &Row, b: &Row) -> bool {
     let (large, small) = if a.size >= b.size { (a, b) } else { (b, a) };
+    let up = large.y - small.y;
     small.size < 0.85 * large.size
-        && (a.y - b.y).abs() < 0.5 * large.size
+        && (up.abs() < SHIFT * large.size || (up < RAISE * large.size && touches(small, large)))
+        && up > -SHIFT * large.size
         && small.words.len() <= large.words.len() * 2
         && small.words.len() < 50
         && !a.shares_table(b)
         && small.words.iter().all(|s| {
             !large.words.iter().any(|l| l.x.1.min(s.x.1) - l.x.0.max(s.x.0) > 0.25 * s.size)
         })
+}
+
+/// Whether each word of a row stands behind a word of a larger one without a space, or before it as the
+/// mark of a note, or beside such a word.
+fn touches(small: &Row, large: &Row) -> bool {
+    let near = |left: &Word, right: &Word| (right.x.0 - left.x.1).abs() < 0.3 * large.size;
+    let beside = |word: &Word| large.words.iter().any(|it| near(it, word) || near(word, it));
+    let mut words: Vec<&Word> = small.words.iter().collect();
+    words.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
+    words.chunk_by(|a, b| near(a, b)).all(|run| run.iter().any(|word| beside(word)))
 }
