@@ -14,6 +14,8 @@ use hayro_interpret::{
     kurbo::Rect,
 };
 
+use super::layers::Layers;
+
 /// Flags of a field or note that is not shown: Hidden and NoView.
 pub(super) const HIDDEN: u32 = 0b10_0010;
 
@@ -44,9 +46,10 @@ pub(super) struct Value {
 }
 
 /// Returns the values of the fields that a page shows.
-pub(super) fn values(page: &Page<'_>, xref: &XRef) -> Vec<Value> {
+pub(super) fn values(page: &Page<'_>, layers: &Layers<'_>) -> Vec<Value> {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
-    dictionaries(&notes, xref).filter_map(|field| value(&field)).collect()
+    let fields = dictionaries(&notes, layers.xref).filter(|field| !layers.hide_note(field));
+    fields.filter_map(|field| value(&field)).collect()
 }
 
 fn value(field: &Dict<'_>) -> Option<Value> {

@@ -12,25 +12,28 @@ use std::{
 
 use hayro_interpret::{
     BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
-    InterpreterCache, InterpreterSettings, InterpreterWarning, Paint, RenderContent, SoftMask,
+    InterpreterCache, InterpreterSettings, InterpreterWarning, Paint, RectExt as _, RenderContent,
+    SoftMask,
     font::{Glyph as Drawn, GlyphRun},
     hayro_cmap::WritingMode,
     hayro_syntax::{
-        object::{Array, Dict, Stream, String as PdfString},
+        object::{Array, Dict, Rect as PdfRect, Stream, String as PdfString},
         page::Page,
-        xref::XRef,
     },
     interpret_page,
     kurbo::{Affine, BezPath, Point, Rect, Vec2},
+    pattern::Pattern,
 };
 
 use super::{
     comments, content,
     endless::Rest,
     forms::{self, Value},
+    layers::Layers,
     meaning::{Meanings, UNKNOWN, is_inked, is_text},
     rules::Rules,
     sight::Sight,
+    strikes,
 };
 
 /// Most letters of one page; a page that draws more is no text.
@@ -125,7 +128,7 @@ impl Letters {
 /// Unwinds where the page takes more than a page [may](super::endless).
 pub(super) fn draw<'a>(
     page: &Page<'a>,
-    xref: &'a XRef,
+    layers: &Layers<'a>,
     cache: &InterpreterCache<'a>,
     rest: Rest,
 ) -> Letters {
@@ -145,17 +148,21 @@ pub(super) fn draw<'a>(
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let turned = page.initial_transform(true);
     let turned = Affine::new(turned.as_coeffs());
-    let mut context = Context::new(turned, bounds, cache, xref, settings);
+    let mut context = Context::new(turned, bounds, cache, layers.xref, settings);
     let mut pen = Pen {
         page: Letters::default(),
         bounds,
         meanings: Meanings::of(page),
         replaced: Vec::new(),
+        unshown: Vec::new(),
         drawn: HashMap::new(),
         sight: Sight::default(),
         rest,
         pictured: 0.0,
         noted: None,
+        layers,
+        off_layers: 0,
+        off_notes: off_notes(page, layers, turned),
     };
     content::draw(page, &mut context, &mut pen);
     pen.noted = Some(Vec::new());
@@ -165,7 +172,9 @@ pub(super) fn draw<'a>(
     if pen.page.is_mostly_unknown() {
         pen.page.glyphs.retain(|glyph| !glyph.text.contains(UNKNOWN));
     }
-    for value in forms::values(page, xref) {
+    let struck = strikes::noted(page, layers.xref, turned);
+    strikes::mark(&mut pen.page.glyphs, &pen.page.rules, &struck, &pen.rest);
+    for value in forms::values(page, layers) {
         pen.write(&value, turned.transform_rect_bbox(value.place));
     }
     pen.page.font_lost = font_lost.load(Ordering::Relaxed);
@@ -186,11 +195,19 @@ pub(super) fn is_damaged(page: &Page<'_>) -> bool {
     })
 }
 
+/// Returns the places of notes in layers that are not shown.
+fn off_notes(page: &Page<'_>, layers: &Layers<'_>, turned: Affine) -> Vec<Rect> {
+    let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
+    let notes = forms::dictionaries(&notes, layers.xref).filter(|note| layers.hide_note(note));
+    let places = notes.filter_map(|note| note.get::<PdfRect>("Rect"));
+    places.map(|place| turned.transform_rect_bbox(place.to_kurbo())).collect()
+}
+
 /// Position of a letter, and its index among the page's letters.
 type Placed = ((f64, f64), usize);
 
 /// Collects letters while the page is drawn.
-struct Pen<'a> {
+struct Pen<'a, 'l> {
     page: Letters,
     /// The page. Letters outside of it are not seen.
     bounds: Rect,
@@ -198,6 +215,8 @@ struct Pen<'a> {
     /// Open marked content: its replacement text (`ActualText`) if it has one, and the index of its first
     /// letter.
     replaced: Vec<Option<(String, usize)>>,
+    /// Whether each open marked content is a layer that is not shown.
+    unshown: Vec<bool>,
     /// Positions of drawn letters, to find letters drawn again for weight. Keyed by letter, direction and
     /// band.
     drawn: HashMap<(u64, u16, i64), Vec<Placed>>,
@@ -209,6 +228,11 @@ struct Pen<'a> {
     pictured: f64,
     /// Positions of the letters that notes and fields draw; `None` while the page's content is drawn.
     noted: Option<Vec<Point>>,
+    layers: &'l Layers<'a>,
+    /// Number of open layers that are not shown.
+    off_layers: usize,
+    /// Places of notes in layers that are not shown.
+    off_notes: Vec<Rect>,
 }
 
 /// How a letter is drawn.
@@ -221,7 +245,7 @@ struct Ink {
     is_stroked: bool,
 }
 
-impl Pen<'_> {
+impl Pen<'_, '_> {
     /// Moves letters that are not seen to `hidden`. The words of a scan lie under its picture or have no
     /// color, but count as seen.
     fn keep_what_is_seen(&mut self) {
@@ -248,14 +272,7 @@ impl Pen<'_> {
         self.page.hidden.extend(hidden);
     }
 
-    fn add(
-        &mut self,
-        text: Rc<str>,
-        at: Affine,
-        advance: f64,
-        vertical: bool,
-        ink: Ink,
-    ) {
+    fn add(&mut self, text: Rc<str>, at: Affine, advance: f64, vertical: bool, ink: Ink) {
         let (start, end) = (at * Point::ZERO, at * Point::new(advance, 0.0));
         let (up, em) = (at * Point::new(0.0, EM) - start, at * Point::new(EM, 0.0) - start);
         let size = up.hypot();
@@ -270,7 +287,7 @@ impl Pen<'_> {
         let is_painted = ink.is_painted && em.hypot() > NARROW * size;
         let place = Rect::from_points(start - up * 0.2, end + up * 0.8);
         let place = if vertical { place.inflate(size, size) } else { place };
-        if !place.overlaps(self.bounds) {
+        if !place.overlaps(self.bounds) || self.is_off(start) {
             self.page.hidden.push(Glyph { text, x: (x, x + length), y, size, turn });
             return;
         }
@@ -287,6 +304,12 @@ impl Pen<'_> {
         }
         self.page.glyphs.push(Glyph { text, x: (x, x + length), y, size, turn });
         self.sight.letter(middle, size, color, is_painted);
+    }
+
+    /// Whether a letter drawn now is in a layer that is not shown.
+    fn is_off(&self, at: Point) -> bool {
+        let is_in_note = self.noted.is_some() && self.off_notes.iter().any(|it| it.contains(at));
+        self.off_layers > 0 || is_in_note
     }
 
     /// Returns the index of the same letter drawn before at this position. If there is none, records this
@@ -386,7 +409,7 @@ pub(super) fn frame(at: Point, turn: u16) -> (f64, f64) {
     }
 }
 
-impl<'a> Device<'a> for Pen<'a> {
+impl<'a> Device<'a> for Pen<'a, '_> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
         self.rest.go_on();
         let is_painted = !matches!(mode, DrawMode::Invisible) && !is_transparent(&props);
@@ -431,7 +454,10 @@ impl<'a> Device<'a> for Pen<'a> {
         }
     }
 
-    fn begin_marked_content(&mut self, _: &[u8], properties: Option<&Dict<'_>>) {
+    fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {
+        let is_off = tag == b"OC" && properties.is_some_and(|layer| self.layers.hide(layer));
+        self.off_layers += usize::from(is_off);
+        self.unshown.push(is_off);
         let words = properties
             .and_then(|properties| properties.get::<PdfString<'_>>("ActualText"))
             .map(|words| forms::decoded(words.as_bytes()));
@@ -439,6 +465,7 @@ impl<'a> Device<'a> for Pen<'a> {
     }
 
     fn end_marked_content(&mut self) {
+        self.off_layers -= usize::from(self.unshown.pop() == Some(true));
         let Some(Some((words, first))) = self.replaced.pop() else { return };
         let words: String = words.chars().filter(|c| is_text(*c)).collect();
         let Some(last) = self.page.glyphs.get(first..).and_then(<[Glyph]>::last).cloned() else {
@@ -463,17 +490,29 @@ impl<'a> Device<'a> for Pen<'a> {
         let place = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
         let place = props.transform.transform_rect_bbox(place);
         self.pictured += self.sight.clipped(place).intersect(self.bounds).area();
-        self.sight.picture(place);
+        let is_opaque = has_no_holes(&image) && props.soft_mask.is_none();
+        self.sight.picture(
+            props.transform,
+            place,
+            is_opaque && props.blend_mode == BlendMode::Normal,
+        );
     }
 
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         self.rest.go_on();
-        let is_stroked = matches!(mode, DrawMode::Stroke(_) | DrawMode::FillAndStroke(..));
-        self.page.rules.draw(path, props.transform, is_stroked);
-        if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..))
-            && self.sight.fill(path, props.transform, color(&props))
-        {
-            self.rest.clip();
+        let width = match mode {
+            DrawMode::Stroke(stroke) | DrawMode::FillAndStroke(_, stroke) => {
+                Some(f64::from(stroke.line_width))
+            }
+            DrawMode::Fill(_) | DrawMode::Invisible => None,
+        };
+        self.page.rules.draw(path, props.transform, width);
+        if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
+            let color = color(&props);
+            let is_opaque = color.is_some() || is_opaque_gradient(&props);
+            if self.sight.fill(path, props.transform, color, is_opaque) {
+                self.rest.clip();
+            }
         }
     }
 
@@ -499,6 +538,22 @@ impl<'a> Device<'a> for Pen<'a> {
     fn pop_transparency_group(&mut self) {
         self.sight.pop_group();
     }
+}
+
+/// Whether nothing shows through a picture.
+fn has_no_holes(image: &Image<'_, '_>) -> bool {
+    let Image::Raster(image) = image else { return false };
+    let entries = image.stream();
+    let entries = entries.dict();
+    !["SMask", "Mask", "SMaskInData"].iter().any(|key| entries.contains_key(key))
+}
+
+/// Whether the paint is a gradient through which nothing shows.
+fn is_opaque_gradient(props: &DrawProps<'_>) -> bool {
+    let Paint::Pattern(pattern) = &props.paint else { return false };
+    matches!(&**pattern, Pattern::Shading(shading) if shading.opacity > 0.99)
+        && props.soft_mask.is_none()
+        && props.blend_mode == BlendMode::Normal
 }
 
 /// Whether the paint is transparent.
