@@ -280,7 +280,9 @@ impl Reader {
             Err(unreadable) => return Ok(Err(unreadable)),
         };
         let task = task(name, limits, What::Extract)?;
-        let crashed = || Err(Unreadable::damaged(format, "its parser crashed"));
+        let memory = limits.memory >> 20;
+        let reason = format!("its parser crashed, or needed more than {memory} MiB of memory");
+        let crashed = || Err(Unreadable::damaged(format, &*reason));
         Ok(match self.placed(self.needed()?, &[&task, &bytes], bounds(&limits)).await? {
             Ended::Said(said) => serde_json::from_slice(&said).unwrap_or_else(|_| crashed()),
             Ended::Crashed => crashed(),

@@ -281,6 +281,232 @@ fn values_of_a_form_are_read_once() {
     assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["Port:", "Brest", "2", "m"], "{text}");
 }
 
+fn words(bytes: &[u8]) -> String {
+    text(bytes).replace('|', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Makes a widget without an appearance.
+fn widget(entries: &str, place: &str) -> String {
+    format!("<< /Type /Annot /Subtype /Widget {entries} /Rect [{place}] >>")
+}
+
+#[test]
+fn values_without_an_appearance_stand_in_their_own_fields() {
+    let line = |y: u32, text: &str| format!("BT /F1 12 Tf 72 {y} Td ({text}) Tj ET\n");
+    let content = [
+        line(698, "Harbor"),
+        line(633, "Call"),
+        line(600, "Berth: ____________________"),
+        line(580, "Day: DD.MM.YYYY"),
+        line(560, "Printed: Brest"),
+    ];
+    let fields = [
+        widget("/FT /Tx /Ff 4096 /V (7 Quay Road\\rDover\\rKent)", "150 650 400 710"),
+        widget("/FT /Tx /V (020 7946)", "150 630 400 645"),
+        widget("/FT /Tx /V (12b)", "108 596 300 612"),
+        widget("/FT /Tx /V (05.01.2026)", "100 576 300 592"),
+        widget("/FT /Tx /V (Brest)", "118 556 300 572"),
+    ];
+    let bytes = page(&content.concat(), &format!("/Annots [{}]", fields.concat()), &[PICTURE]);
+    let read = words(&bytes);
+    assert!(read.starts_with("Harbor 7 Quay Road Dover Kent Call 020 7946 Berth: 12b"), "{read}");
+    assert!(read.contains("05.01.2026") && read.contains("DD.MM.YYYY"), "{read}");
+    assert!(read.ends_with("Printed: Brest"), "as printed, once: {read}");
+}
+
+#[test]
+fn values_are_inherited_and_of_any_type() {
+    let fields = [
+        widget("/Parent 7 0 R", "150 695 400 712"),
+        widget("/FT /Tx /V 9 0 R", "150 665 400 682"),
+        widget("/FT /Ch /Opt [(neap) (spring)] /V /spring", "150 635 400 652"),
+    ];
+    let bytes = page(
+        "BT /F1 12 Tf 72 700 Td (Tide:) Tj ET",
+        &format!("/Annots [{}]", fields.concat()),
+        &[
+            PICTURE,
+            "<< /Parent 8 0 R >>",
+            "<< /FT /Tx /V (of the grandparent) >>",
+            &stream("", "of a stream"),
+        ],
+    );
+    assert_eq!(words(&bytes), "Tide: of the grandparent of a stream spring");
+}
+
+#[test]
+fn boxes_are_read_with_their_states() {
+    let labels = ["agreed", "refused", "monthly", "yearly", "sent", "marked"];
+    let content: String = (0..)
+        .zip(labels)
+        .map(|(at, label)| format!("BT /F1 12 Tf 90 {} Td ({label}) Tj ET\n", 697 - 20 * at))
+        .collect();
+    let look = |content: &str| {
+        let font = "/Resources << /Font << /F1 5 0 R >> >>";
+        stream(&format!("/Type /XObject /Subtype /Form /BBox [0 0 12 12] {font}"), content)
+    };
+    let looks = "/AP << /N << /Yes 7 0 R /Off 8 0 R >> >>";
+    let place = |at: u32| format!("72 {} 84 {}", 695 - 20 * at, 707 - 20 * at);
+    let fields = [
+        widget(&format!("/FT /Btn /V /Yes /AS /Yes {looks}"), &place(0)),
+        widget(&format!("/FT /Btn /V /Off /AS /Off {looks}"), &place(1)),
+        widget("/Ff 32768 /Parent 9 0 R /AS /B", &place(2)),
+        widget("/Ff 32768 /Parent 9 0 R /AS /Off", &place(3)),
+        widget("/FT /Btn /Ff 65536", &place(4)),
+        widget("/FT /Btn /V /Yes /AS /Yes /AP << /N << /Yes 10 0 R >> >>", &place(5)),
+    ];
+    let bytes = page(
+        &content,
+        &format!("/Annots [{}]", fields.concat()),
+        &[
+            PICTURE,
+            &look("0 0 12 12 re S 2 2 m 10 10 l S 2 10 m 10 2 l S"),
+            &look("0 0 12 12 re S"),
+            "<< /FT /Btn /Ff 32768 /V /B >>",
+            &look("BT /F1 10 Tf 2 2 Td (X) Tj ET"),
+        ],
+    );
+    let expected = "[x] agreed\n[ ] refused\n[x] monthly\n[ ] yearly\nsent\nX marked";
+    assert_eq!(text(&bytes), expected);
+}
+
+#[test]
+fn struck_text_is_marked() {
+    // Helvetica: "Dues " is 30.0 points wide, "EUR 80" 40.7.
+    let line = "BT /F1 12 Tf 72 700 Td (Dues EUR 80 EUR 95) Tj ET\n";
+    let read =
+        |more: &str, entries: &str| text(&page(&format!("{line}{more}"), entries, &[PICTURE]));
+    let struck = "Dues ~~EUR 80~~ EUR 95";
+    assert_eq!(read("102 703 41 0.6 re f", ""), struck, "a thin area");
+    assert_eq!(read("0.6 w 102 703.5 m 143 703.5 l S", ""), struck, "a line");
+    assert_eq!(read("102 703 20 0.6 re f 122 703 21 0.6 re f", ""), struck, "in parts");
+    let note = "/Annots [<< /Type /Annot /Subtype /StrikeOut /Rect [102 696 143 712] /QuadPoints [102 712 143 712 102 697 143 697] >>]";
+    assert_eq!(read("", note), struck, "a note without an appearance");
+    let plain = "Dues EUR 80 EUR 95";
+    assert_eq!(read("102 698 41 0.6 re f", ""), plain, "an underline");
+    assert_eq!(read("20 703 500 0.6 re f", ""), plain, "a line of a grid");
+    assert_eq!(read("12 w 102 703 m 143 703 l S", ""), plain, "a highlight");
+}
+
+#[test]
+fn a_scan_with_a_stamp_is_named_and_keeps_its_layer_of_text() {
+    let scan = "q 612 0 0 792 0 0 cm /I Do Q BT /F1 10 Tf 72 770 Td (Case 7 of 2026, Document 3, Page 1 of 9) Tj ET";
+    let stamped = read(&page(scan, "", &[PICTURE])).unwrap();
+    let count = match DRAWS_PAGES {
+        true => {
+            stamped.left_out.count(left_out::Kind::PagesWithoutText) + stamped.pictures.len() as u64
+        }
+        false => stamped.left_out.count(left_out::Kind::PagesWithoutText),
+    };
+    assert_eq!(count, 1, "{:?}", stamped.left_out);
+    assert!(stamped.text.contains("Case 7"), "{}", stamped.text);
+    let layer = format!("{scan} BT 3 Tr /F1 10 Tf 72 700 Td (a short scan) Tj ET");
+    let layered = read(&page(&layer, "", &[PICTURE])).unwrap();
+    assert!(layered.text.ends_with("a short scan"), "{}", layered.text);
+    assert!(layered.left_out.is_empty(), "{:?}", layered.left_out);
+    // A page with a picture and more than a stamp.
+    let full = format!(
+        "q 612 0 0 792 0 0 cm /I Do Q {}",
+        "BT /F1 10 Tf 72 700 Td (a line of its own text) Tj ET "
+            .repeat(9)
+            .split_inclusive("ET ")
+            .enumerate()
+            .map(|(at, line)| line.replace("700", &(700 - 20 * at).to_string()))
+            .collect::<String>()
+    );
+    assert!(read(&page(&full, "", &[PICTURE])).unwrap().left_out.is_empty());
+}
+
+#[test]
+fn files_of_notes_are_named() {
+    let note = "<< /Type /Annot /Subtype /FileAttachment /Rect [9 9 20 20] /FS 7 0 R >>";
+    let file = "<< /Type /Filespec /F (tides.csv) /EF << /F 8 0 R >> >>";
+    let bytes = page(
+        "BT /F1 12 Tf 72 700 Td (The report) Tj ET",
+        &format!("/Annots [{note} {note}]"),
+        &[PICTURE, file, &stream("/Type /EmbeddedFile", "a,b")],
+    );
+    assert_eq!(text(&bytes), "The report\n\n[Attached, not read: tides.csv]");
+}
+
+#[test]
+fn words_on_a_line_of_underscores_stay_whole() {
+    let content = "BT /F1 12 Tf 72 700 Td (Port: ________________  Day: ________) Tj ET \
+        BT /F1 12 Tf 106 702 Td (Saint Malo) Tj ET BT /F1 12 Tf 255 702 Td (5 May) Tj ET";
+    let read = words(&page(content, "", &[PICTURE]));
+    assert!(read.starts_with("Port: Saint Malo") && read.contains("Day: 5 May"), "{read}");
+}
+
+#[test]
+fn a_level_watermark_comes_behind_the_text() {
+    let lines: String = (0..4)
+        .map(|at| {
+            format!("BT /F1 10 Tf 72 {} Td (Line {at} of this contract) Tj ET\n", 700 - 13 * at)
+        })
+        .collect();
+    let content = format!("0.9 g BT /F1 70 Tf 80 661 Td (COPY) Tj ET 0 g {lines}");
+    let expected: String = (0..4).map(|at| format!("Line {at} of this contract\n")).collect();
+    assert_eq!(text(&page(&content, "", &[PICTURE])), format!("{expected}\nCOPY"));
+}
+
+#[test]
+fn letters_outside_of_the_page_covered_or_in_the_color_of_the_page_are_hidden() {
+    let line = |y: i32, text: &str| format!("BT /F1 12 Tf 72 {y} Td ({text}) Tj ET\n");
+    let content = [
+        line(600, "seen"),
+        line(-20, "below"),
+        line(-2, "edge"),
+        format!("{} q 612 0 0 50 0 700 cm /I Do Q", line(720, "pictured")),
+        format!(
+            "1 g 1 G BT 1 Tr /F1 12 Tf 72 560 Td (outlined) Tj 0 Tr ET 0 g {}",
+            line(540, "end")
+        ),
+        "BT 1 Tz /F1 12 Tf 72 520 Td (narrow) Tj ET".to_owned(),
+    ];
+    let read = read(&page(&content.concat(), "", &[PICTURE])).unwrap();
+    assert_eq!(read.text.split_whitespace().collect::<Vec<_>>(), ["seen", "end", "edge"]);
+    let hidden = "below pictured outlined narrow".replace(' ', "").len();
+    assert_eq!(read.left_out.count(left_out::Kind::HiddenText), hidden as u64);
+}
+
+#[test]
+fn layers_that_a_screen_does_not_show_are_hidden() {
+    let layer = |name: &str| format!("/OC /{name} BDC BT /F1 12 Tf 72 650 Td ({name}) Tj ET EMC\n");
+    let content = format!(
+        "BT /F1 12 Tf 72 700 Td (seen) Tj ET {}{}{}",
+        layer("Print"),
+        layer("Both"),
+        layer("Either").replace("650", "600")
+    );
+    let note = "<< /Type /Annot /Subtype /FreeText /Rect [72 500 300 520] /OC 7 0 R /Contents (noted) /AP << /N 12 0 R >> >>";
+    let whole = page(
+        &content,
+        &format!("/Annots [{note}]"),
+        &[
+            PICTURE,
+            "<< /Type /OCG /Name (off) >>",
+            "<< /Type /OCG /Name (on) >>",
+            "<< /Type /OCG /Name (print) /Usage << /View << /ViewState /OFF >> >> >>",
+            "<< /Type /OCMD /VE [/And 7 0 R [/Not [/Not 8 0 R]]] >>",
+            "<< /Type /OCMD /VE [/Or 7 0 R 8 0 R] >>",
+            &stream(
+                "/Type /XObject /Subtype /Form /BBox [0 0 228 20] /Resources << /Font << /F1 5 0 R >> >>",
+                "BT /F1 12 Tf 2 4 Td (noted) Tj ET",
+            ),
+        ],
+    );
+    let config = "/Pages 2 0 R /OCProperties << /OCGs [7 0 R 8 0 R 9 0 R] /D << /OFF [7 0 R] /AS [<< /Event /View /Category [/View] /OCGs [9 0 R] >>] >> >>";
+    let names = "/Properties << /Print 9 0 R /Both 10 0 R /Either 11 0 R >> /Font";
+    let file = String::from_utf8(whole).unwrap().replacen("/Pages 2 0 R", config, 1);
+    let read = read(file.replacen("/Font", names, 1).as_bytes()).unwrap();
+    assert_eq!(words_of(&read.text), ["seen", "Either"]);
+    assert_eq!(read.left_out.count(left_out::Kind::HiddenText), "PrintBothnoted".len() as u64);
+}
+
+fn words_of(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
+
 #[test]
 fn fake_bold_is_read_once_and_double_letters_twice() {
     let content =

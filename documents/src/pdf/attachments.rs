@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use hayro_interpret::hayro_syntax::{
     Pdf,
-    object::{Array, Dict, ObjectIdentifier, Stream, String as PdfString},
+    object::{Array, Dict, Name, ObjectIdentifier, Stream, String as PdfString},
 };
 
 use super::forms::{decoded, dictionaries};
@@ -22,7 +22,8 @@ pub(super) fn of(file: &Pdf, context: &Context<'_>) -> Option<(String, bool)> {
     let xref = file.xref();
     let root = xref.get::<Dict<'_>>(xref.root_id())?;
     let is_portfolio = root.contains_key("Collection") && context.depth < MAX_DEPTH;
-    let files = files(file, &root)?;
+    let mut files = files(file, &root).unwrap_or_default();
+    add_noted(file, &mut files);
     if !is_portfolio {
         let names: Vec<String> = files.iter().filter_map(name).collect();
         context.tally.add(Kind::Attachments, names.len());
@@ -73,6 +74,20 @@ fn files<'a>(file: &'a Pdf, root: &Dict<'a>) -> Option<Vec<Dict<'a>>> {
     }
     found.truncate(MAX_NAMES);
     Some(found)
+}
+
+/// Adds the files that notes on pages hold, unless they are named already.
+fn add_noted<'a>(file: &'a Pdf, files: &mut Vec<Dict<'a>>) {
+    let mut known: HashSet<ObjectIdentifier> = files.iter().filter_map(Dict::obj_id).collect();
+    let notes = file.pages().iter().filter_map(|page| page.raw().get::<Array<'_>>("Annots"));
+    let notes = notes.flat_map(|notes| dictionaries(&notes, file.xref()).collect::<Vec<_>>());
+    let held = notes.filter(|note| {
+        note.get::<Name<'_>>("Subtype").is_some_and(|kind| kind.as_str() == "FileAttachment")
+    });
+    let held = held.filter_map(|note| note.get::<Dict<'_>>("FS"));
+    let held = held.filter(|file| file.obj_id().is_none_or(|id| known.insert(id)));
+    let free = MAX_NAMES.saturating_sub(files.len());
+    files.extend(held.take(free));
 }
 
 fn name(file: &Dict<'_>) -> Option<String> {

@@ -3,10 +3,12 @@
 use hayro_interpret::hayro_syntax::{
     object::{Array, Name, String as PdfString},
     page::Page,
-    xref::XRef,
 };
 
-use super::forms::{HIDDEN, decoded, dictionaries};
+use super::{
+    forms::{HIDDEN, decoded, dictionaries},
+    layers::Layers,
+};
 use crate::spaces::one_line;
 
 /// Most comments of a page.
@@ -15,10 +17,10 @@ const MAX_COMMENTS: usize = 1_000;
 const COPY: usize = 12;
 
 /// Returns the comments of a page in their order, one a line. `words` is the text of the page.
-pub(super) fn of(page: &Page<'_>, xref: &XRef, words: &str) -> String {
+pub(super) fn of(page: &Page<'_>, layers: &Layers<'_>, words: &str) -> String {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return String::new() };
     let mut said: Option<String> = None;
-    let comments = dictionaries(&notes, xref).take(MAX_COMMENTS).filter_map(|note| {
+    let comments = dictionaries(&notes, layers.xref).take(MAX_COMMENTS).filter_map(|note| {
         let kind = note.get::<Name<'_>>("Subtype")?;
         // Drawn comments are mostly in the page's text already.
         let is_drawn = match kind.as_str() {
@@ -28,7 +30,8 @@ pub(super) fn of(page: &Page<'_>, xref: &XRef, words: &str) -> String {
             "FreeText" | "Stamp" => true,
             _ => return None,
         };
-        if note.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0) {
+        if note.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0) || layers.hide_note(&note)
+        {
             return None;
         }
         let text = decoded(note.get::<PdfString<'_>>("Contents")?.as_bytes());
@@ -52,6 +55,6 @@ pub(super) fn of(page: &Page<'_>, xref: &XRef, words: &str) -> String {
 
 /// Returns the letters and digits of a text in lower case. Spaces and line breaks may differ between
 /// copies.
-fn letters(text: &str) -> String {
+pub(super) fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

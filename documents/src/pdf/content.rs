@@ -4,14 +4,12 @@ use std::borrow::Cow;
 
 use hayro_interpret::{
     Context, Device, hayro_syntax::content::TypedIter, hayro_syntax::page::Page, interpret,
-    interpret_page,
 };
 
-/// Draws a page's content, then what the context's settings let it draw besides.
+/// Draws a page's content.
 pub(super) fn draw<'a>(page: &Page<'a>, context: &mut Context<'a>, device: &mut impl Device<'a>) {
     let content = set_apart(page.page_stream().unwrap_or_default());
     interpret(TypedIter::new(&content), page.resources(), context, device);
-    interpret_page(page, context, device);
 }
 
 /// Inserts a space between the adjacent numbers of an array. `[(a)12-333(b)] TJ` moves by 12 and by -333;

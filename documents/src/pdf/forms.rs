@@ -14,46 +14,101 @@ use hayro_interpret::{
     kurbo::Rect,
 };
 
+use super::layers::Layers;
+
 /// Flags of a field or note that is not shown: Hidden and NoView.
 pub(super) const HIDDEN: u32 = 0b10_0010;
 
 /// Flag of a field whose value is shown as dots.
 const PASSWORD: u32 = 1 << 13;
 
-/// Returns the values of the fields that a page shows, with their places.
-pub(super) fn values(page: &Page<'_>, xref: &XRef) -> Vec<(Rect, String)> {
+/// Flag of a text field of several lines.
+const MULTILINE: u32 = 1 << 12;
+
+/// Flag of a button that is one of several choices.
+const RADIO: u32 = 1 << 15;
+
+/// Flag of a button without a state.
+const PUSH_BUTTON: u32 = 1 << 16;
+
+/// Most ancestors of a field.
+const MAX_PARENTS: usize = 32;
+
+/// The value of a field.
+#[derive(Debug)]
+pub(super) struct Value {
+    pub(super) place: Rect,
+    pub(super) text: String,
+    /// Whether it begins at the top of its place.
+    pub(super) is_from_top: bool,
+    /// Whether it is a box that is not checked.
+    pub(super) is_off: bool,
+}
+
+/// Returns the values of the fields that a page shows.
+pub(super) fn values(page: &Page<'_>, layers: &Layers<'_>) -> Vec<Value> {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
-    let mut values = Vec::new();
-    for field in dictionaries(&notes, xref) {
-        let is_widget =
-            field.get::<Name<'_>>("Subtype").is_some_and(|name| name.as_str() == "Widget");
-        let hidden = field.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0)
-            || field.get::<u32>("Ff").is_some_and(|flags| flags & PASSWORD != 0);
-        let Some(place) = field.get::<PdfRect>("Rect").filter(|_| is_widget && !hidden) else {
-            continue;
-        };
-        // A field of several widgets keeps its value in their parent.
-        let mut chosen = chosen(&field);
-        if chosen.is_empty() {
-            chosen =
-                field.get::<Dict<'_>>("Parent").map(|it| self::chosen(&it)).unwrap_or_default();
-        }
-        let shown = chosen.into_iter().map(|value| shown(&field, &value).unwrap_or(value));
-        let value = shown.collect::<Vec<_>>().join("\n");
-        if !value.is_empty() {
-            values.push((place.to_kurbo(), value.replace('\r', "\n")));
-        }
+    let fields = dictionaries(&notes, layers.xref).filter(|field| !layers.hide_note(field));
+    fields.filter_map(|field| value(&field)).collect()
+}
+
+fn value(field: &Dict<'_>) -> Option<Value> {
+    let is_widget = field.get::<Name<'_>>("Subtype").is_some_and(|name| name.as_str() == "Widget");
+    let flags = match inherited(field, "Ff") {
+        Some(Object::Number(flags)) => flags.as_i64() as u32,
+        _ => 0,
+    };
+    let hidden = field.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0);
+    let place = field.get::<PdfRect>("Rect").filter(|_| is_widget && !hidden)?.to_kurbo();
+    if matches!(inherited(field, "FT"), Some(Object::Name(kind)) if kind.as_str() == "Btn") {
+        let is_off = !is_checked(field, flags);
+        let text = if is_off { "[ ]" } else { "[x]" }.to_owned();
+        let is_button = flags & PUSH_BUTTON != 0;
+        return (!is_button).then_some(Value { place, text, is_from_top: false, is_off });
     }
-    values
+    if flags & PASSWORD != 0 {
+        return None;
+    }
+    let values = chosen(field).into_iter();
+    let shown = values.map(|value| shown(field, &value).unwrap_or(value));
+    let text = shown.collect::<Vec<_>>().join("\n").replace("\r\n", "\n").replace('\r', "\n");
+    let is_from_top = flags & MULTILINE != 0 || text.contains('\n');
+    (!text.is_empty()).then_some(Value { place, text, is_from_top, is_off: false })
+}
+
+/// Whether a check box or a radio button is on.
+fn is_checked(field: &Dict<'_>, flags: u32) -> bool {
+    let state = field.get::<Name<'_>>("AS").or_else(|| match inherited(field, "V") {
+        // The value of radio buttons does not tell which one is on.
+        Some(Object::Name(state)) if flags & RADIO == 0 => Some(state),
+        _ => None,
+    });
+    state.is_some_and(|state| state.as_str() != "Off")
+}
+
+/// Returns an entry of a field, or of the closest ancestor that has it.
+fn inherited<'a>(field: &Dict<'a>, key: &str) -> Option<Object<'a>> {
+    let mut next = Some(field.clone());
+    let mut chain = std::iter::from_fn(|| {
+        let field = next.take()?;
+        next = field.get::<Dict<'_>>("Parent");
+        Some(field)
+    });
+    chain.by_ref().take(MAX_PARENTS).find_map(|field| field.get::<Object<'_>>(key))
 }
 
 /// Returns a field's value; a list may have several.
 fn chosen(field: &Dict<'_>) -> Vec<String> {
     let of = |text: PdfString<'_>| decoded(text.as_bytes());
-    if let Some(several) = field.get::<Array<'_>>("V") {
-        return several.iter::<PdfString<'_>>().map(of).collect();
+    match inherited(field, "V") {
+        Some(Object::Array(several)) => several.iter::<PdfString<'_>>().map(of).collect(),
+        Some(Object::String(text)) => vec![of(text)],
+        Some(Object::Name(name)) => vec![name.as_str().to_owned()],
+        Some(Object::Stream(text)) => {
+            text.decoded_data().iter().map(|text| decoded(text)).collect()
+        }
+        _ => Vec::new(),
     }
-    field.get::<PdfString<'_>>("V").map(of).into_iter().collect()
 }
 
 /// Whether the form is dynamic XFA: all that is shown is built from its data when it is opened. Only
@@ -67,7 +122,7 @@ pub(super) fn is_dynamic(file: &Pdf) -> bool {
 
 /// Returns the label that a menu shows for a value.
 fn shown(field: &Dict<'_>, value: &str) -> Option<String> {
-    let choices = field.get::<Array<'_>>("Opt")?;
+    let Some(Object::Array(choices)) = inherited(field, "Opt") else { return None };
     choices.iter::<Array<'_>>().find_map(|choice| {
         let mut pair = choice.iter::<PdfString<'_>>().map(|text| decoded(text.as_bytes()));
         (pair.next()? == value).then(|| pair.next())?

@@ -12,24 +12,28 @@ use std::{
 
 use hayro_interpret::{
     BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
-    InterpreterCache, InterpreterSettings, InterpreterWarning, Paint, RenderContent, SoftMask,
+    InterpreterCache, InterpreterSettings, InterpreterWarning, Paint, RectExt as _, RenderContent,
+    SoftMask,
     font::{Glyph as Drawn, GlyphRun},
     hayro_cmap::WritingMode,
     hayro_syntax::{
-        object::{Array, Dict, Stream, String as PdfString},
+        object::{Array, Dict, Rect as PdfRect, Stream, String as PdfString},
         page::Page,
-        xref::XRef,
     },
+    interpret_page,
     kurbo::{Affine, BezPath, Point, Rect, Vec2},
+    pattern::Pattern,
 };
 
 use super::{
-    content,
+    comments, content,
     endless::Rest,
-    forms,
+    forms::{self, Value},
+    layers::Layers,
     meaning::{Meanings, UNKNOWN, is_inked, is_text},
     rules::Rules,
     sight::Sight,
+    strikes,
 };
 
 /// Most letters of one page; a page that draws more is no text.
@@ -73,6 +77,15 @@ pub(super) struct Glyph {
 /// little askew.
 const SLANT: f64 = 3.0;
 
+/// Letters narrower than this fraction of their height are not seen.
+const NARROW: f64 = 0.1;
+
+/// Pictures that cover this fraction of a page make it a scan.
+const MOST_OF_PAGE: f64 = 0.8;
+
+/// A scan with fewer letters drawn beside its picture, such as a stamp, has no text of its own.
+const FEW_LETTERS: usize = 100;
+
 /// Letters smaller than this, in points, are not seen if the page has letters more than twice as large.
 const TINY: f64 = 2.0;
 
@@ -90,12 +103,19 @@ pub(super) struct Letters {
     font_lost: bool,
     /// Letters that are not seen.
     pub(super) hidden: Vec<Glyph>,
+    /// Whether it is a scan without a layer of text.
+    is_bare_scan: bool,
 }
 
 impl Letters {
     /// Whether the page shows more than its text contains.
     pub(super) fn shows_more(&self, words: &str) -> bool {
-        self.font_lost || (words.is_empty() && self.pictures) || self.is_mostly_unknown()
+        let letters = words.chars().filter(|c| !c.is_whitespace());
+        let is_stamped = self.is_bare_scan && letters.take(FEW_LETTERS).count() < FEW_LETTERS;
+        self.font_lost
+            || (words.is_empty() && self.pictures)
+            || is_stamped
+            || self.is_mostly_unknown()
     }
 
     fn is_mostly_unknown(&self) -> bool {
@@ -108,7 +128,7 @@ impl Letters {
 /// Unwinds where the page takes more than a page [may](super::endless).
 pub(super) fn draw<'a>(
     page: &Page<'a>,
-    xref: &'a XRef,
+    layers: &Layers<'a>,
     cache: &InterpreterCache<'a>,
     rest: Rest,
 ) -> Letters {
@@ -128,24 +148,34 @@ pub(super) fn draw<'a>(
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let turned = page.initial_transform(true);
     let turned = Affine::new(turned.as_coeffs());
-    let mut context = Context::new(turned, bounds, cache, xref, settings);
+    let mut context = Context::new(turned, bounds, cache, layers.xref, settings);
     let mut pen = Pen {
         page: Letters::default(),
-        bounds: bounds.inflate(bounds.width() * 0.05, bounds.height() * 0.05),
+        bounds,
         meanings: Meanings::of(page),
         replaced: Vec::new(),
+        unshown: Vec::new(),
         drawn: HashMap::new(),
         sight: Sight::default(),
         rest,
+        pictured: 0.0,
+        noted: None,
+        layers,
+        off_layers: 0,
+        off_notes: off_notes(page, layers, turned),
     };
     content::draw(page, &mut context, &mut pen);
+    pen.noted = Some(Vec::new());
+    interpret_page(page, &mut context, &mut pen);
     pen.page.unknown += pen.meanings.unknown;
     pen.keep_what_is_seen();
     if pen.page.is_mostly_unknown() {
         pen.page.glyphs.retain(|glyph| !glyph.text.contains(UNKNOWN));
     }
-    for (place, value) in forms::values(page, xref) {
-        pen.write(&value, turned.transform_rect_bbox(place));
+    let struck = strikes::noted(page, layers.xref, turned);
+    strikes::mark(&mut pen.page.glyphs, &pen.page.rules, &struck, &pen.rest);
+    for value in forms::values(page, layers) {
+        pen.write(&value, turned.transform_rect_bbox(value.place));
     }
     pen.page.font_lost = font_lost.load(Ordering::Relaxed);
     pen.page
@@ -165,18 +195,28 @@ pub(super) fn is_damaged(page: &Page<'_>) -> bool {
     })
 }
 
+/// Returns the places of notes in layers that are not shown.
+fn off_notes(page: &Page<'_>, layers: &Layers<'_>, turned: Affine) -> Vec<Rect> {
+    let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
+    let notes = forms::dictionaries(&notes, layers.xref).filter(|note| layers.hide_note(note));
+    let places = notes.filter_map(|note| note.get::<PdfRect>("Rect"));
+    places.map(|place| turned.transform_rect_bbox(place.to_kurbo())).collect()
+}
+
 /// Position of a letter, and its index among the page's letters.
 type Placed = ((f64, f64), usize);
 
 /// Collects letters while the page is drawn.
-struct Pen<'a> {
+struct Pen<'a, 'l> {
     page: Letters,
-    /// The page with a margin. Letters outside of it are dropped.
+    /// The page. Letters outside of it are not seen.
     bounds: Rect,
     meanings: Meanings<'a>,
     /// Open marked content: its replacement text (`ActualText`) if it has one, and the index of its first
     /// letter.
     replaced: Vec<Option<(String, usize)>>,
+    /// Whether each open marked content is a layer that is not shown.
+    unshown: Vec<bool>,
     /// Positions of drawn letters, to find letters drawn again for weight. Keyed by letter, direction and
     /// band.
     drawn: HashMap<(u64, u16, i64), Vec<Placed>>,
@@ -184,15 +224,36 @@ struct Pen<'a> {
     sight: Sight,
     /// Remaining limits of the page.
     rest: Rest,
+    /// Area of the pictures.
+    pictured: f64,
+    /// Positions of the letters that notes and fields draw; `None` while the page's content is drawn.
+    noted: Option<Vec<Point>>,
+    layers: &'l Layers<'a>,
+    /// Number of open layers that are not shown.
+    off_layers: usize,
+    /// Places of notes in layers that are not shown.
+    off_notes: Vec<Rect>,
 }
 
-impl Pen<'_> {
+/// How a letter is drawn.
+#[derive(Debug, Clone, Copy)]
+struct Ink {
+    /// `None` if it is not one color.
+    color: Option<[u8; 3]>,
+    is_painted: bool,
+    /// Whether only its outline is drawn.
+    is_stroked: bool,
+}
+
+impl Pen<'_, '_> {
     /// Moves letters that are not seen to `hidden`. The words of a scan lie under its picture or have no
     /// color, but count as seen.
     fn keep_what_is_seen(&mut self) {
         let sizes = self.page.glyphs.iter().map(|glyph| glyph.size);
         let has_others = sizes.fold(0.0, f64::max) > 2.0 * TINY;
-        let is_scan = self.page.pictures && self.sight.has_mostly_unpainted();
+        let is_picture = self.pictured > MOST_OF_PAGE * self.bounds.area();
+        let is_scan = is_picture || (self.page.pictures && self.sight.has_mostly_unpainted());
+        self.page.is_bare_scan = is_picture && !self.sight.has_unpainted();
         let seen = self.sight.seen(is_scan, &self.rest);
         let mut seen = seen
             .into_iter()
@@ -205,38 +266,50 @@ impl Pen<'_> {
             return;
         }
         let glyphs = std::mem::take(&mut self.page.glyphs);
-        (self.page.glyphs, self.page.hidden) =
+        let (glyphs, hidden): (Vec<_>, Vec<_>) =
             glyphs.into_iter().partition(|_| seen.next().unwrap_or(true));
+        self.page.glyphs = glyphs;
+        self.page.hidden.extend(hidden);
     }
 
-    fn add(
-        &mut self,
-        text: Rc<str>,
-        at: Affine,
-        advance: f64,
-        vertical: bool,
-        paint: Option<[u8; 3]>,
-        is_painted: bool,
-    ) {
+    fn add(&mut self, text: Rc<str>, at: Affine, advance: f64, vertical: bool, ink: Ink) {
         let (start, end) = (at * Point::ZERO, at * Point::new(advance, 0.0));
-        let size = (at * Point::new(0.0, EM) - start).hypot();
-        if !size.is_finite() || size < 0.01 || !self.bounds.contains(start) {
+        let (up, em) = (at * Point::new(0.0, EM) - start, at * Point::new(EM, 0.0) - start);
+        let size = up.hypot();
+        if !size.is_finite() || size < 0.01 || !start.is_finite() {
             return;
         }
         let along = end - start;
-        let turn = if vertical { 900 } else { turn(at * Point::new(EM, 0.0) - start) };
+        let turn = if vertical { 900 } else { turn(em) };
         let length = if vertical { size } else { along.hypot() };
         let (x, y) = frame(start, turn);
-        let middle = start + (along + (at * Point::new(0.0, 0.6 * EM) - start)) * 0.5;
+        let Ink { color, is_stroked, .. } = ink;
+        let is_painted = ink.is_painted && em.hypot() > NARROW * size;
+        let place = Rect::from_points(start - up * 0.2, end + up * 0.8);
+        let place = if vertical { place.inflate(size, size) } else { place };
+        if !place.overlaps(self.bounds) || self.is_off(start) {
+            self.page.hidden.push(Glyph { text, x: (x, x + length), y, size, turn });
+            return;
+        }
+        if let Some(noted) = &mut self.noted {
+            noted.push(start + along * 0.5);
+        }
+        let middle = start + (along + up * 0.6) * 0.5;
         if !text.trim().is_empty()
             && let Some(first) = self.drawn_before(&text, turn, (x, y), 0.12 * size)
         {
-            // The copy drawn last is on top.
-            self.sight.again(first, middle, size, paint, is_painted);
+            // The copy drawn last is on top, but an outline leaves its inside free.
+            self.sight.again(first, middle, size, color.filter(|_| !is_stroked), is_painted);
             return;
         }
         self.page.glyphs.push(Glyph { text, x: (x, x + length), y, size, turn });
-        self.sight.letter(middle, size, paint, is_painted);
+        self.sight.letter(middle, size, color, is_painted);
+    }
+
+    /// Whether a letter drawn now is in a layer that is not shown.
+    fn is_off(&self, at: Point) -> bool {
+        let is_in_note = self.noted.is_some() && self.off_notes.iter().any(|it| it.contains(at));
+        self.off_layers > 0 || is_in_note
     }
 
     /// Returns the index of the same letter drawn before at this position. If there is none, records this
@@ -260,23 +333,39 @@ impl Pen<'_> {
         again
     }
 
-    /// Adds the value of a form's field, unless letters are drawn in its place already.
-    fn write(&mut self, value: &str, place: Rect) {
-        let is_shown = self.page.glyphs.iter().any(|glyph| {
+    /// Adds the value of a form's field, unless the field draws letters itself or the page's content has
+    /// the same ones in its place.
+    fn write(&mut self, value: &Value, place: Rect) {
+        self.rest.go_on();
+        if self.noted.iter().flatten().any(|at| place.contains(*at)) {
+            return;
+        }
+        let printed = self.page.glyphs.iter().filter(|glyph| {
             glyph.turn == 0
                 && place.contains(Point::new(f64::midpoint(glyph.x.0, glyph.x.1), glyph.y))
         });
-        if is_shown {
+        let printed: String = printed.map(|glyph| &*glyph.text).collect();
+        let letters = comments::letters(&value.text);
+        let is_printed = match value.is_off {
+            true => !printed.trim().is_empty(),
+            false => !letters.is_empty() && comments::letters(&printed) == letters,
+        };
+        if is_printed {
             return;
         }
-        let size = (place.height() * 0.8).clamp(1.0, 12.0);
-        for (line, text) in (0_u32..).zip(value.lines()) {
+        let lines = u32::try_from(value.text.lines().count()).unwrap_or(u32::MAX);
+        let size = (place.height() * 0.8 / f64::from(lines.max(1))).clamp(1.0, 12.0);
+        let first = match value.is_from_top {
+            true => place.y0 + size,
+            false => place.center().y + 0.35 * size,
+        };
+        for (line, text) in (0_u32..).zip(value.text.lines()) {
             let text: String = text.chars().filter(|c| is_text(*c)).collect();
             if text.trim().is_empty() {
                 continue;
             }
             let text = text.into();
-            let y = place.y1 - 0.2 * size + f64::from(line) * size * 1.2;
+            let y = first + f64::from(line) * size * 1.2;
             let x = (place.x0, place.x1.max(place.x0 + size));
             self.page.glyphs.push(Glyph { text, x, y, size, turn: 0 });
         }
@@ -320,17 +409,17 @@ pub(super) fn frame(at: Point, turn: u16) -> (f64, f64) {
     }
 }
 
-impl<'a> Device<'a> for Pen<'a> {
+impl<'a> Device<'a> for Pen<'a, '_> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
         self.rest.go_on();
         let is_painted = !matches!(mode, DrawMode::Invisible) && !is_transparent(&props);
-        // Stroked letters count as of unknown color.
-        let paint = color(&props).filter(|_| matches!(mode, DrawMode::Fill(_)));
+        let is_stroked = !matches!(mode, DrawMode::Fill(_));
+        let ink = Ink { color: color(&props), is_painted, is_stroked };
         let vertical = run.writing_mode() == WritingMode::Vertical;
         // A run has one font, so the meaning and width of a code are looked up once.
         let mut kept: Vec<(u32, Option<Rc<str>>, f64)> = Vec::new();
         for glyph in run.glyphs() {
-            if self.page.glyphs.len() >= MAX_GLYPHS {
+            if self.page.glyphs.len() + self.page.hidden.len() >= MAX_GLYPHS {
                 return;
             }
             let code = glyph.char_code();
@@ -353,19 +442,22 @@ impl<'a> Device<'a> for Pen<'a> {
                 Some(text) => {
                     self.rest.letter(&text);
                     let at = props.transform * glyph.transform();
-                    self.add(text, at, advance, vertical, paint, is_painted);
+                    self.add(text, at, advance, vertical, ink);
                 }
                 None if is_inked(glyph) => {
                     self.page.unknown += 1;
                     let at = props.transform * glyph.transform();
-                    self.add(UNKNOWN_TEXT.into(), at, advance, vertical, paint, is_painted);
+                    self.add(UNKNOWN_TEXT.into(), at, advance, vertical, ink);
                 }
                 None => {}
             }
         }
     }
 
-    fn begin_marked_content(&mut self, _: &[u8], properties: Option<&Dict<'_>>) {
+    fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {
+        let is_off = tag == b"OC" && properties.is_some_and(|layer| self.layers.hide(layer));
+        self.off_layers += usize::from(is_off);
+        self.unshown.push(is_off);
         let words = properties
             .and_then(|properties| properties.get::<PdfString<'_>>("ActualText"))
             .map(|words| forms::decoded(words.as_bytes()));
@@ -373,6 +465,7 @@ impl<'a> Device<'a> for Pen<'a> {
     }
 
     fn end_marked_content(&mut self) {
+        self.off_layers -= usize::from(self.unshown.pop() == Some(true));
         let Some(Some((words, first))) = self.replaced.pop() else { return };
         let words: String = words.chars().filter(|c| is_text(*c)).collect();
         let Some(last) = self.page.glyphs.get(first..).and_then(<[Glyph]>::last).cloned() else {
@@ -395,17 +488,31 @@ impl<'a> Device<'a> for Pen<'a> {
         self.rest.clip();
         self.page.pictures = true;
         let place = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
-        self.sight.picture(props.transform.transform_rect_bbox(place));
+        let place = props.transform.transform_rect_bbox(place);
+        self.pictured += self.sight.clipped(place).intersect(self.bounds).area();
+        let is_opaque = has_no_holes(&image) && props.soft_mask.is_none();
+        self.sight.picture(
+            props.transform,
+            place,
+            is_opaque && props.blend_mode == BlendMode::Normal,
+        );
     }
 
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         self.rest.go_on();
-        let is_stroked = matches!(mode, DrawMode::Stroke(_) | DrawMode::FillAndStroke(..));
-        self.page.rules.draw(path, props.transform, is_stroked);
-        if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..))
-            && self.sight.fill(path, props.transform, color(&props))
-        {
-            self.rest.clip();
+        let width = match mode {
+            DrawMode::Stroke(stroke) | DrawMode::FillAndStroke(_, stroke) => {
+                Some(f64::from(stroke.line_width))
+            }
+            DrawMode::Fill(_) | DrawMode::Invisible => None,
+        };
+        self.page.rules.draw(path, props.transform, width);
+        if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
+            let color = color(&props);
+            let is_opaque = color.is_some() || is_opaque_gradient(&props);
+            if self.sight.fill(path, props.transform, color, is_opaque) {
+                self.rest.clip();
+            }
         }
     }
 
@@ -431,6 +538,22 @@ impl<'a> Device<'a> for Pen<'a> {
     fn pop_transparency_group(&mut self) {
         self.sight.pop_group();
     }
+}
+
+/// Whether nothing shows through a picture.
+fn has_no_holes(image: &Image<'_, '_>) -> bool {
+    let Image::Raster(image) = image else { return false };
+    let entries = image.stream();
+    let entries = entries.dict();
+    !["SMask", "Mask", "SMaskInData"].iter().any(|key| entries.contains_key(key))
+}
+
+/// Whether the paint is a gradient through which nothing shows.
+fn is_opaque_gradient(props: &DrawProps<'_>) -> bool {
+    let Paint::Pattern(pattern) = &props.paint else { return false };
+    matches!(&**pattern, Pattern::Shading(shading) if shading.opacity > 0.99)
+        && props.soft_mask.is_none()
+        && props.blend_mode == BlendMode::Normal
 }
 
 /// Whether the paint is transparent.

@@ -7,23 +7,26 @@ mod content;
 mod endless;
 mod forms;
 mod glyphs;
+mod layers;
 mod layout;
 mod meaning;
 #[cfg(feature = "pages")]
 mod picture;
 mod rules;
 mod sight;
+mod strikes;
 mod tree;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hayro_interpret::{
     InterpreterCache,
-    hayro_syntax::{DecryptionError, LoadPdfError, Pdf, page::Page, xref::XRef},
+    hayro_syntax::{DecryptionError, LoadPdfError, Pdf, page::Page},
 };
 
 use endless::Rest;
 use glyphs::Letters;
+use layers::Layers;
 use rules::Rules;
 
 use crate::{
@@ -89,6 +92,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     let mut starts = Vec::with_capacity(count);
     // Fonts are read once, but dropped from time to time, because there may be many.
     let mut cache = InterpreterCache::new();
+    let layers = Layers::of(file.xref());
     for (place, page) in file.pages().iter().enumerate() {
         let number = numbers.next();
         // Missing pages before this one begin here, too.
@@ -99,7 +103,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
         if place % PAGES_OF_A_CACHE == 0 {
             cache = InterpreterCache::new();
         }
-        match catch_unwind(AssertUnwindSafe(|| said(page, file.xref(), &cache, limits))) {
+        match catch_unwind(AssertUnwindSafe(|| said(page, &layers, &cache, limits))) {
             Ok(said) => read.add(page, number, said, context),
             Err(cause) => {
                 read.has_endless |= endless::is_endless(&*cause);
@@ -137,14 +141,14 @@ struct Said {
 
 fn said<'a>(
     page: &Page<'a>,
-    xref: &'a XRef,
+    layers: &Layers<'a>,
     cache: &InterpreterCache<'a>,
     limits: &Limits,
 ) -> Said {
     let rest = Rest::of(limits);
-    let drawn = glyphs::draw(page, xref, cache, rest.clone());
+    let drawn = glyphs::draw(page, layers, cache, rest.clone());
     let words = layout::text(&drawn.glyphs, &drawn.rules, &rest);
-    let comments = comments::of(page, xref, &words);
+    let comments = comments::of(page, layers, &words);
     let hidden_words = match limits.hidden {
         Hidden::Mark => layout::text(&drawn.hidden, &Rules::default(), &rest),
         Hidden::Drop => String::new(),

@@ -15,6 +15,8 @@ const LEVEL: f64 = 0.5;
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     all: Vec<(Point, Point)>,
+    /// Level lines with their thickness.
+    level: Vec<(Rect, f64)>,
 }
 
 impl Rules {
@@ -23,15 +25,23 @@ impl Rules {
         if self.all.len() < MAX_RULES { &self.all } else { &[] }
     }
 
-    /// Adds the straight lines of a path.
-    pub(super) fn draw(&mut self, path: &BezPath, place: Affine, is_stroked: bool) {
+    /// Returns the level lines with their thickness.
+    pub(super) fn level(&self) -> &[(Rect, f64)] {
+        &self.level
+    }
+
+    /// Adds the straight lines of a path. `width` is that of a stroke; a filled path has none.
+    pub(super) fn draw(&mut self, path: &BezPath, place: Affine, width: Option<f64>) {
         if self.all.len() >= MAX_RULES {
             return;
         }
-        if is_stroked { self.stroke(path, place) } else { self.fill(path, place) }
+        match width {
+            Some(width) => self.stroke(path, place, width * place.determinant().abs().sqrt()),
+            None => self.fill(path, place),
+        }
     }
 
-    fn stroke(&mut self, path: &BezPath, place: Affine) {
+    fn stroke(&mut self, path: &BezPath, place: Affine, width: f64) {
         let (mut first, mut last) = (Point::ZERO, Point::ZERO);
         for element in path.elements() {
             match *element {
@@ -41,12 +51,12 @@ impl Rules {
                 }
                 PathEl::LineTo(point) => {
                     let point = place * point;
-                    self.add(last, point);
+                    self.add(last, point, width);
                     last = point;
                 }
                 PathEl::QuadTo(_, point) | PathEl::CurveTo(_, _, point) => last = place * point,
                 PathEl::ClosePath => {
-                    self.add(last, first);
+                    self.add(last, first, width);
                     last = first;
                 }
             }
@@ -67,18 +77,23 @@ impl Rules {
             let area: Rect = place.transform_rect_bbox(part.bounding_box());
             let middle = area.center();
             if area.height() <= THIN && area.width() > area.height() {
-                self.add(Point::new(area.x0, middle.y), Point::new(area.x1, middle.y));
+                let ends = (Point::new(area.x0, middle.y), Point::new(area.x1, middle.y));
+                self.add(ends.0, ends.1, area.height());
             } else if area.width() <= THIN {
-                self.add(Point::new(middle.x, area.y0), Point::new(middle.x, area.y1));
+                let ends = (Point::new(middle.x, area.y0), Point::new(middle.x, area.y1));
+                self.add(ends.0, ends.1, area.width());
             }
         }
     }
 
-    fn add(&mut self, from: Point, to: Point) {
+    fn add(&mut self, from: Point, to: Point, thickness: f64) {
         let along = to - from;
         let (short, long) = (along.x.abs().min(along.y.abs()), along.x.abs().max(along.y.abs()));
         if short <= LEVEL && long >= SHORT && long.is_finite() && self.all.len() < MAX_RULES {
             self.all.push((from, to));
+            if short == along.y.abs() {
+                self.level.push((Rect::from_points(from, to), thickness));
+            }
         }
     }
 }

@@ -13,11 +13,15 @@ const SMALL: f64 = 3.0;
 /// A clip of no more path elements than this is a shape, not letters.
 const OUTLINES: usize = 12;
 
-/// An area of one color; `None` if something shows through.
+/// An area.
 #[derive(Debug)]
 struct Area {
     place: Rect,
+    /// `None` if it is not one color.
     color: Option<Rgb>,
+    /// Whether nothing shows through.
+    is_opaque: bool,
+    is_picture: bool,
 }
 
 /// Areas in the order of drawing, indexed by position: maps have many thousands.
@@ -61,12 +65,14 @@ impl Areas {
         self.near(at).filter_map(last).max().and_then(|number| self.all.get(number))
     }
 
-    /// Whether an opaque area, from index `from` on, contains a point.
-    fn hide(&self, at: Point, from: usize) -> bool {
+    /// Whether an opaque area, from index `from` on, contains a point. In a `scan`, pictures hide nothing.
+    fn hide(&self, at: Point, from: usize, scan: bool) -> bool {
         self.near(at).any(|numbers| {
             let before = numbers.partition_point(|number| *number < from);
-            let opaque =
-                |number: &usize| self.all.get(*number).is_some_and(|it| it.color.is_some());
+            let opaque = |number: &usize| {
+                let area = self.all.get(*number);
+                area.is_some_and(|area| area.is_opaque && !(scan && area.is_picture))
+            };
             numbers.iter().skip(before).any(|number| opaque(number) && self.has(*number, at))
         })
     }
@@ -83,6 +89,12 @@ impl Areas {
         });
         squares.map(Vec::as_slice)
     }
+}
+
+/// Whether a rectangle stays one.
+fn is_level(at: Affine) -> bool {
+    let [a, b, c, d, ..] = at.as_coeffs();
+    (b.abs() + c.abs()).min(a.abs() + d.abs()) < 1e-6
 }
 
 /// Returns the square of a point; its side is 2 to the `power`.
@@ -180,30 +192,43 @@ impl Sight {
     }
 
     /// Adds a filled area. Returns whether it may hide something.
-    pub(super) fn fill(&mut self, path: &BezPath, at: Affine, color: Option<Rgb>) -> bool {
+    pub(super) fn fill(
+        &mut self,
+        path: &BezPath,
+        at: Affine,
+        color: Option<Rgb>,
+        is_opaque: bool,
+    ) -> bool {
         let bounds = path.bounding_box();
-        let [a, b, c, d, ..] = at.as_coeffs();
-        let is_level = (b.abs() + c.abs()).min(a.abs() + d.abs()) < 1e-6;
-        let mut place = at.transform_rect_bbox(bounds);
-        if let Some(clip) = self.clips.last() {
-            place = place.intersect(*clip);
-        }
+        let place = self.clipped(at.transform_rect_bbox(bounds));
         self.paint(place, color);
         if place.width() < SMALL || place.height() < SMALL {
             return false;
         }
         // Other shapes may leave parts free.
-        let is_full = is_level && path.area().abs() > 0.98 * bounds.area();
-        let is_opaque = self.groups.iter().all(|opaque| *opaque);
-        let color = color.filter(|_| is_full && is_opaque && self.cut.is_empty());
-        self.areas.push(Area { place, color });
+        let is_full = is_level(at) && path.area().abs() > 0.98 * bounds.area();
+        let is_opaque = is_opaque && is_full && self.hides_ground();
+        let color = color.filter(|_| is_opaque);
+        self.areas.push(Area { place, color, is_opaque, is_picture: false });
         true
     }
 
-    /// Adds a picture. It has no color and hides nothing: words may be read in it.
-    pub(super) fn picture(&mut self, place: Rect) {
+    /// Whether an opaque area, drawn now, hides what is below it.
+    fn hides_ground(&self) -> bool {
+        self.groups.iter().all(|opaque| *opaque) && self.cut.is_empty()
+    }
+
+    /// Adds a picture, which has no color.
+    pub(super) fn picture(&mut self, at: Affine, place: Rect, is_opaque: bool) {
+        let place = self.clipped(place);
         self.paint(place, None);
-        self.areas.push(Area { place, color: None });
+        let is_opaque = is_opaque && is_level(at) && self.hides_ground();
+        self.areas.push(Area { place, color: None, is_opaque, is_picture: true });
+    }
+
+    /// Returns the part of an area that lies within the clip.
+    pub(super) fn clipped(&self, place: Rect) -> Rect {
+        self.clips.last().map_or(place, |clip| place.intersect(*clip))
     }
 
     pub(super) fn clip(&mut self, path: &BezPath) {
@@ -233,18 +258,23 @@ impl Sight {
         self.groups.pop();
     }
 
+    /// Whether any letter is drawn in no color.
+    pub(super) fn has_unpainted(&self) -> bool {
+        self.letters.iter().any(|letter| !letter.is_painted)
+    }
+
     /// Whether at least half of the letters are drawn in no color.
     pub(super) fn has_mostly_unpainted(&self) -> bool {
         let unpainted = self.letters.iter().filter(|letter| !letter.is_painted).count();
         unpainted * 2 >= self.letters.len()
     }
 
-    /// Returns whether each letter is seen. In a `scan`, letters without a color are. If no letter would
+    /// Returns whether each letter is seen. In a `scan`, letters without a color and under pictures are. If no letter would
     /// be, all are.
     pub(super) fn seen(&self, scan: bool, rest: &Rest) -> Vec<bool> {
         let is_covered = |letter: &Letter| {
             rest.go_on();
-            self.areas.hide(letter.middle, letter.below)
+            self.areas.hide(letter.middle, letter.below, scan)
         };
         let seen: Vec<bool> = self
             .letters

@@ -35,7 +35,7 @@ pub(super) fn visual(text: &str) -> String {
     if text.contains(is_rtl) { reversed(text) } else { text.to_owned() }
 }
 
-pub(super) fn is_rtl(c: char) -> bool {
+pub(in crate::pdf) fn is_rtl(c: char) -> bool {
     matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
         && !c.is_numeric()
 }

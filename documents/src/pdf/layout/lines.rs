@@ -50,7 +50,12 @@ pub(super) fn joined(words: &[&Word], parts: impl Fn(&str, &Word, &Word) -> bool
             let (gap, size) = (word.x.0 - last.x.1, last.size.max(word.size));
             if parts(&text, last, word) {
                 text.push_str(BAR);
-            } else if last.space_after || word.space_before || gap > WORD_GAP * size {
+            } else if last.space_after
+                || word.space_before
+                || gap > WORD_GAP * size
+                // Written over each other, as a value over its field's hint.
+                || gap < -size
+            {
                 text.push(' ');
             }
         }

@@ -4,6 +4,7 @@
 //! * [`ruling`], [`grids`], [`ruled`]: drawn lines form cells, and cells form tables
 //! * [`gutters`], [`blocks`], [`groups`], [`aligned`]: aligned cells form tables without drawn lines
 //! * [`upright`]: letters below each other that are read downwards
+//! * [`overlays`]: large letters across the lines of others are separated from them
 //! * [`numbered`]: line numbers are separated from the text
 //! * [`columns`]: other rows with a common gutter form columns of text
 //! * [`lines`], [`scripts`], [`bidi`]: the words of a row form a line
@@ -17,6 +18,7 @@ mod groups;
 mod gutters;
 mod lines;
 mod numbered;
+mod overlays;
 mod rows;
 mod ruled;
 mod ruling;
@@ -26,6 +28,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+pub(super) use self::bidi::is_rtl;
 use self::{
     aligned::Table,
     gutters::Patience,
@@ -66,6 +69,7 @@ pub(super) fn text(glyphs: &[Glyph], rules: &Rules, rest: &Rest) -> String {
             continue;
         }
         let ruling = if is_slanted { Ruling::default() } else { Ruling::of(rules, turn) };
+        let (words, over) = overlays::apart(words);
         let words = ruled::tables(words, &ruling);
         // Lower numbers belong to tables with drawn lines.
         let tables = ruling.level.len() + ruling.upright.len();
@@ -75,9 +79,11 @@ pub(super) fn text(glyphs: &[Glyph], rules: &Rules, rest: &Rest) -> String {
         reader.read(&rows, 0);
         let part = paragraphs(&reader.lines);
         let part = numbers.map_or_else(|| part.clone(), |numbers| format!("{part}\n\n{numbers}"));
-        if !part.is_empty() {
+        let over = rows::rows(over);
+        let over: Vec<Line> = (0..over.len()).filter_map(|at| line(&over, at)).collect();
+        for part in [part, paragraphs(&over)].iter().filter(|part| !part.is_empty()) {
             text.push_str(if text.is_empty() { "" } else { "\n\n" });
-            text.push_str(&part);
+            text.push_str(part);
         }
     }
     text

@@ -5,8 +5,20 @@ use super::words::Word;
 /// Narrowest gap between cells or columns, in ems.
 const CELL_GAP: f64 = 1.2;
 
+/// Fewest underscores of a line to write on.
+const SHORT_BLANK: usize = 3;
+
+/// Most words of a row in which such lines are looked for.
+const MOST_ON_LINE: usize = 200;
+
 /// Smallest size of an initial, relative to the other letters of its row.
 const INITIAL: f64 = 1.8;
+
+/// Farthest that words of another size may stand from the baseline of their row, in ems.
+const SHIFT: f64 = 0.5;
+
+/// Farthest that an exponent next to its base may be raised, in ems.
+const RAISE: f64 = 0.8;
 
 /// Fewest adjacent single letters that may be letterspaced words.
 const SPACED: usize = 6;
@@ -81,12 +93,51 @@ pub(super) fn rows(mut words: Vec<Word>) -> Vec<Row> {
     }
     raise_initials(&mut merged);
     for row in &mut merged {
+        clear_blanks(&mut row.words);
         row.words.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
         if row.words.len() >= SPACED {
             row.words = closed_up(std::mem::take(&mut row.words));
         }
     }
     merged
+}
+
+/// Moves the start of a line of underscores behind the words that are written on it.
+fn clear_blanks(words: &mut Vec<Word>) {
+    if words.len() > MOST_ON_LINE {
+        return;
+    }
+    for at in 0..words.len() {
+        let Some(word) = words.get(at).filter(|word| word.table.is_none()) else { continue };
+        let label = word.text.trim_end_matches('_');
+        let count = word.text.len() - label.len();
+        if count < SHORT_BLANK {
+            continue;
+        }
+        let each = word.width() / word.letters.max(1) as f64;
+        let start = word.x.1 - each * count as f64;
+        let over = words.iter().filter(|it| {
+            !it.text.ends_with("__") && it.x.1.min(word.x.1) - it.x.0.max(start) > 0.25 * it.size
+        });
+        let end = over.map(|it| it.x.1).fold(start, f64::max);
+        if end <= start {
+            continue;
+        }
+        let left = ((word.x.1 - end) / each).max(0.0) as usize;
+        let rest = Word {
+            text: "_".repeat(left.min(count)),
+            letters: left.min(count),
+            x: (end.min(word.x.1), word.x.1),
+            space_before: true,
+            ..word.clone()
+        };
+        let (text, letters) = (label.to_owned(), word.letters.saturating_sub(count));
+        if let Some(word) = words.get_mut(at) {
+            (word.text, word.letters, word.x.1, word.space_after) = (text, letters, start, true);
+        }
+        words.push(rest);
+    }
+    words.retain(|word| !word.text.is_empty());
 }
 
 /// Moves an initial, which reaches down over several lines, to the first line of its paragraph.
@@ -153,12 +204,24 @@ fn closed_up(words: Vec<Word>) -> Vec<Word> {
 /// Whether one of two rows holds indices, exponents or note marks of the other.
 fn belong_together(a: &Row, b: &Row) -> bool {
     let (large, small) = if a.size >= b.size { (a, b) } else { (b, a) };
+    let up = large.y - small.y;
     small.size < 0.85 * large.size
-        && (a.y - b.y).abs() < 0.5 * large.size
+        && (up.abs() < SHIFT * large.size || (up < RAISE * large.size && touches(small, large)))
+        && up > -SHIFT * large.size
         && small.words.len() <= large.words.len() * 2
         && small.words.len() < 50
         && !a.shares_table(b)
         && small.words.iter().all(|s| {
             !large.words.iter().any(|l| l.x.1.min(s.x.1) - l.x.0.max(s.x.0) > 0.25 * s.size)
         })
+}
+
+/// Whether each word of a row stands behind a word of a larger one without a space, or before it as the
+/// mark of a note, or beside such a word.
+fn touches(small: &Row, large: &Row) -> bool {
+    let near = |left: &Word, right: &Word| (right.x.0 - left.x.1).abs() < 0.3 * large.size;
+    let beside = |word: &Word| large.words.iter().any(|it| near(it, word) || near(word, it));
+    let mut words: Vec<&Word> = small.words.iter().collect();
+    words.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
+    words.chunk_by(|a, b| near(a, b)).all(|run| run.iter().any(|word| beside(word)))
 }

@@ -140,6 +140,20 @@ mod tests {
         assert_eq!(read("Doe", "1,2", 4.0, ""), "Doe^{1,2}");
     }
 
+    /// Programs raise exponents by half an em, and by more above letters with large ascenders.
+    #[test]
+    fn exponents_raised_by_more_than_half_an_em_stay_in_their_line() {
+        for up in [5.0, 6.0, 7.0] {
+            assert_eq!(read("10", "6", up, " units"), "10⁶ units");
+            assert_eq!(read("the 5", "th", up, " stage"), "the 5th stage");
+        }
+        let mut page = set(0.0, 100.0, "Name and place");
+        page.push(Glyph { text: "label".into(), x: (100.0, 115.0), y: 93.5, size: 6.0, turn: 0 });
+        page.extend(set(140.0, 100.0, "Brest"));
+        let lines = crate::pdf::layout::tests::read(&page);
+        assert_eq!(lines.lines().next(), Some("label"), "a label beside nothing: {lines}");
+    }
+
     #[test]
     fn ordinals_and_logos_are_words() {
         assert_eq!(read("the 1", "st", 4.0, " day"), "the 1st day");
