@@ -12,10 +12,10 @@ const MAX_CODE: usize = 500;
 pub(super) enum NumberFormat {
     /// No format.
     General,
-    /// A date, a time of day, or both.
-    Date,
-    /// A duration.
-    Duration,
+    /// A date, a time of day, or both, with the number of decimals of its seconds.
+    Date(usize),
+    /// A duration, likewise.
+    Duration(usize),
     /// Sections for different values.
     Code(Vec<Section>),
 }
@@ -57,12 +57,13 @@ impl NumberFormat {
             11 => "0.00E+00",
             12 => "# ?/?",
             13 => "# ??/??",
-            14..=22 | 27..=36 | 45 | 47 | 50..=58 => return Self::Date,
+            14..=22 | 27..=36 | 45 | 50..=58 => return Self::Date(0),
             37 | 38 => "#,##0;(#,##0)",
             39 | 40 => "#,##0.00;(#,##0.00)",
             41 | 42 => "#,##0;-#,##0;\"-\"",
             43 | 44 => "#,##0.00;-#,##0.00;\"-\"",
-            46 => return Self::Duration,
+            46 => return Self::Duration(0),
+            47 => return Self::Date(1),
             48 => "##0.0E+0",
             _ => return Self::General,
         };
@@ -75,8 +76,8 @@ impl NumberFormat {
             return Self::General;
         }
         match time(code) {
-            Some(true) => return Self::Duration,
-            Some(false) => return Self::Date,
+            Some(true) => return Self::Duration(decimals_of_seconds(code)),
+            Some(false) => return Self::Date(decimals_of_seconds(code)),
             None => {}
         }
         Self::Code(sections(code))
@@ -161,6 +162,13 @@ fn time(code: &str) -> Option<bool> {
         }
     }
     found
+}
+
+/// Returns the number of decimals of the seconds in a code, as in `mm:ss.000`: at most three.
+fn decimals_of_seconds(code: &str) -> usize {
+    let code = code.to_ascii_lowercase().replace("[s]", "s").replace("[ss]", "s");
+    let decimals = code.split_once("s.").map(|(_, rest)| rest.bytes().take_while(|it| *it == b'0'));
+    decimals.map_or(0, |decimals| decimals.take(3).count())
 }
 
 fn sections(code: &str) -> Vec<Section> {
@@ -570,9 +578,9 @@ mod tests {
             ("[Red]0.00", false),
             ("General", false),
         ] {
-            assert_eq!(NumberFormat::of(code) == NumberFormat::Date, is_date, "{code}");
+            assert_eq!(matches!(NumberFormat::of(code), NumberFormat::Date(_)), is_date, "{code}");
         }
-        assert_eq!(NumberFormat::of("[h]:mm:ss"), NumberFormat::Duration);
+        assert_eq!(NumberFormat::of("[h]:mm:ss"), NumberFormat::Duration(0));
         assert_eq!(general(-0.0), "0");
         for (code, shown) in [
             ("@\" km\"", Some("five km")),
