@@ -291,8 +291,7 @@ pub(crate) fn exponent(text: &str) -> Option<String> {
             c => RAISED.get(c.to_digit(10)? as usize).copied(),
         })
         .collect();
-    let raised =
-        raised.filter(|_| text.contains(|c: char| c.is_ascii_digit() || c == 'n'));
+    let raised = raised.filter(|_| text.contains(|c: char| c.is_ascii_digit() || c == 'n'));
     raised.or_else(|| is_term(text).then(|| script('^', text.trim())))
 }
 
@@ -397,14 +396,29 @@ mod tests {
             ("<mrow><mn>7</mn><mroot><mn>32</mn><mn>5</mn></mroot></mrow>", "7 root[5](32)"),
             ("<mfrac linethickness='0pt'><mi>m</mi><mi>j</mi></mfrac>", "C(m, j)"),
             ("<msup><mfrac><mn>1</mn><mn>2</mn></mfrac><mn>3</mn></msup>", "(1/2)³"),
-            ("<msup><mrow><mo>(</mo><mi>a</mi><mo>+</mo><mi>b</mi><mo>)</mo></mrow><mn>2</mn></msup>", "(a + b)²"),
+            (
+                "<msup><mrow><mo>(</mo><mi>a</mi><mo>+</mo><mi>b</mi><mo>)</mo></mrow><mn>2</mn></msup>",
+                "(a + b)²",
+            ),
             ("<mover accent='true'><mi>y</mi><mo>¯</mo></mover>", "y\u{304}"),
             ("<mover><mi>AB</mi><mo>→</mo></mover>", "(AB)\u{20d7}"),
-            ("<mmultiscripts><mi>C</mi><mprescripts/><mn>6</mn><mn>14</mn></mmultiscripts>", "^{14}_6 C"),
-            ("<mrow><munderover><mo>∑</mo><mi>j</mi><mi>m</mi></munderover><mi>j</mi></mrow>", "∑_j^m j"),
+            (
+                "<mmultiscripts><mi>C</mi><mprescripts/><mn>6</mn><mn>14</mn></mmultiscripts>",
+                "^{14}_6 C",
+            ),
+            (
+                "<mrow><munderover><mo>∑</mo><mi>j</mi><mi>m</mi></munderover><mi>j</mi></mrow>",
+                "∑_j^m j",
+            ),
             ("<mrow><msup><mi>b</mi><mi>n</mi></msup><mi>x</mi></mrow>", "b^n x"),
-            ("<mrow><mtable><mtr><mtd>1</mtd><mtd>2</mtd></mtr></mtable><mi>p</mi></mrow>", "[1, 2]p"),
-            ("<mrow><mo>(</mo><mtable><mtr><mtd>1</mtd></mtr><mtr><mtd>2</mtd></mtr></mtable><mo>)</mo></mrow>", "(1; 2)"),
+            (
+                "<mrow><mtable><mtr><mtd>1</mtd><mtd>2</mtd></mtr></mtable><mi>p</mi></mrow>",
+                "[1, 2]p",
+            ),
+            (
+                "<mrow><mo>(</mo><mtable><mtr><mtd>1</mtd></mtr><mtr><mtd>2</mtd></mtr></mtable><mo>)</mo></mrow>",
+                "(1; 2)",
+            ),
             ("<f><fPr><type val='noBar'/></fPr><num>m</num><den>j</den></f>", "C(m, j)"),
             ("<acc><accPr><chr val='\u{303}'/></accPr><e>q</e></acc>", "q\u{303}"),
             ("<bar><barPr><pos val='top'/></barPr><e>x</e></bar>", "x\u{304}"),

@@ -294,7 +294,11 @@ impl<'a> Body<'a> {
                 // Already read with its frame.
                 "object" if element.child("math").is_some() => {}
                 "object" | "object-ole" => self.object(element, boxes),
-                "control" => line.push_str(&self.control(element)),
+                "control" => {
+                    let is_apart = line.is_empty() || line.ends_with(char::is_whitespace);
+                    line.push_str(if is_apart { "" } else { " " });
+                    line.push_str(&self.control(element));
+                }
                 "hidden-text" => {
                     let words = element.attribute("string-value").unwrap_or_default();
                     let words = if words.is_empty() { element.text() } else { words };

@@ -123,7 +123,8 @@ fn symbol(code: &str) -> Option<char> {
     let letter = char::from_u32(number).filter(|letter| !letter.is_control())?;
     let font = code.split_once("\\f").and_then(|(_, rest)| {
         let rest = rest.trim();
-        rest.strip_prefix('"').map_or_else(|| rest.split_whitespace().next(), |it| it.split('"').next())
+        rest.strip_prefix('"')
+            .map_or_else(|| rest.split_whitespace().next(), |it| it.split('"').next())
     });
     Some(font.and_then(Symbols::named).map_or(letter, |font| font.meaning_of_code(letter)))
 }

@@ -182,11 +182,17 @@ pub(super) fn number_shown(number: f64, format: &NumberFormat, is_1904: bool) ->
     let scale = 10_f64.powi(i32::try_from(decimals).unwrap_or(3));
     let seconds = (number.abs() * 86_400.0 * scale).round() / scale;
     let whole = match kind {
-        ExcelDateTimeType::TimeDelta => {
-            shown(&Data::DateTime(ExcelDateTime::new(seconds.floor().copysign(number) / 86_400.0, kind, is_1904)))
-        }
+        ExcelDateTimeType::TimeDelta => shown(&Data::DateTime(ExcelDateTime::new(
+            seconds.floor().copysign(number) / 86_400.0,
+            kind,
+            is_1904,
+        ))),
         // A quarter of a second, so that binary rounding does not lose one.
-        _ => shown(&Data::DateTime(ExcelDateTime::new((seconds.floor() + 0.25) / 86_400.0, kind, is_1904))),
+        _ => shown(&Data::DateTime(ExcelDateTime::new(
+            (seconds.floor() + 0.25) / 86_400.0,
+            kind,
+            is_1904,
+        ))),
     };
     let fraction = format!("{:.*}", decimals, seconds - seconds.floor());
     format!("{whole}{}", fraction.trim_start_matches('0'))

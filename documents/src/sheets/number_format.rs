@@ -141,6 +141,7 @@ impl NumberFormat {
 fn time(code: &str) -> Option<bool> {
     let mut letters = code.chars();
     let mut found = None;
+    let names_general = code.to_ascii_lowercase().contains("general");
     while let Some(letter) = letters.next() {
         match letter {
             '"' => drop(letters.find(|c| *c == '"')),
@@ -153,6 +154,10 @@ fn time(code: &str) -> Option<bool> {
                 {
                     return Some(true);
                 }
+            }
+            // The year of an era, as in `ggge`; `E+` is an exponent.
+            'e' | 'E' if !letters.as_str().starts_with(['+', '-']) && !names_general => {
+                found = Some(false);
             }
             'y' | 'Y' | 'd' | 'D' | 'h' | 'H' | 'm' | 'M' | 's' | 'S' => found = Some(false),
             // A code with neither date nor time letters in its first section is none of dates.
@@ -574,6 +579,9 @@ mod tests {
             ("yyyy-mm-dd", true),
             ("[$-407]d. mmmm yyyy;@", true),
             ("h:mm AM/PM", true),
+            ("[$-411]gge\"年\"", true),
+            ("0.0E+0", false),
+            ("General\" e\"", false),
             ("0\" days\"", false),
             ("[Red]0.00", false),
             ("General", false),
@@ -581,6 +589,8 @@ mod tests {
             assert_eq!(matches!(NumberFormat::of(code), NumberFormat::Date(_)), is_date, "{code}");
         }
         assert_eq!(NumberFormat::of("[h]:mm:ss"), NumberFormat::Duration(0));
+        assert_eq!(NumberFormat::of("[h]:mm:ss.00"), NumberFormat::Duration(2));
+        assert_eq!(NumberFormat::of("mm:ss.000"), NumberFormat::Date(3));
         assert_eq!(general(-0.0), "0");
         for (code, shown) in [
             ("@\" km\"", Some("five km")),

@@ -97,7 +97,8 @@ impl<'d> Drawing<'d> {
                     let mut words = String::new();
                     slides::paragraphs(element, &mut words);
                     let place = Some(Place::part(target));
-                    let marked = if repeats { String::new() } else { tally.hidden(words.trim(), place) };
+                    let marked =
+                        if repeats { String::new() } else { tally.hidden(words.trim(), place) };
                     self.lines.extend((!marked.is_empty()).then_some(marked));
                 }
                 "sp" => {
@@ -109,7 +110,8 @@ impl<'d> Drawing<'d> {
                 "pic" => self.pictures += 1,
                 "graphicFrame" => self.frames.push(element),
                 // Another way to draw the first choice.
-                "Fallback" if parent.child("Choice").is_some_and(|it| it.elements().next().is_some()) => {}
+                "Fallback"
+                    if parent.child("Choice").is_some_and(|it| it.elements().next().is_some()) => {}
                 _ => self.shapes(element, target, tally),
             }
         }
