@@ -16,6 +16,9 @@ const MAX_KIND: usize = 100;
 /// Bytes read of a part that names the type of an archive.
 const NAMING_PART: u64 = 1 << 20;
 
+/// Most bytes before an office document in its file.
+const MAX_PREFIX: usize = 1_024;
+
 impl Format {
     /// Detects the format: by the first bytes, then by the name's extension, then by the content.
     /// Text has no mark, so it is the last choice. Decoding decides later whether it is text at
@@ -75,6 +78,14 @@ impl Format {
         }
         if let Some(what) = foreign::name(start) {
             return Err(Unreadable::Unsupported { what: what.into() });
+        }
+        // A download may begin with lines of its protocol. The directory of an archive is at its
+        // end, so the reader finds it.
+        if let Some(format) = extension.as_deref().and_then(office)
+            && memmem::find(&start[..start.len().min(MAX_PREFIX)], b"PK\x03\x04").is_some()
+            && archived(start, extension.as_deref()) == Ok(format)
+        {
+            return Ok(format);
         }
         if xml_2003::is(start) {
             return Ok(Self::Xls);
@@ -179,7 +190,10 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
         "application/epub+zip" => Some(Format::Epub),
         kind => Format::of_open_document(kind),
     });
-    let has = |name: &str| archive.index_for_name(name).is_some();
+    // Some programs separate folders by backslashes.
+    let has = |name: &str| {
+        [name, &name.replace('/', "\\")].iter().any(|it| archive.index_for_name(it).is_some())
+    };
     let found = named
         .or_else(|| has("word/document.xml").then_some(Format::Docx))
         .or_else(|| (has("xl/workbook.xml") || has("xl/workbook.bin")).then_some(Format::Xlsx))

@@ -21,6 +21,7 @@ pub(crate) struct Look {
     pub(crate) hidden: Option<bool>,
     pub(crate) fonts: Option<Fonts>,
     pub(crate) raised: Option<bool>,
+    pub(crate) lowered: Option<bool>,
     pub(crate) struck: Option<bool>,
     /// All letters are shown as capitals.
     pub(crate) capitals: Option<bool>,
@@ -63,6 +64,7 @@ impl Look {
             hidden: self.hidden.or(other.hidden),
             fonts: self.fonts.or(other.fonts),
             raised: self.raised.or(other.raised),
+            lowered: self.lowered.or(other.lowered),
             struck: self.struck.or(other.struck),
             capitals: self.capitals.or(other.capitals),
             tiny: self.tiny.or(other.tiny),
@@ -83,7 +85,8 @@ impl Look {
     pub(crate) fn read(self, text: String) -> String {
         let text = self.fonts.unwrap_or_default().read(text);
         let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
-        let text = raised.unwrap_or(text);
+        let lowered = self.lowered.unwrap_or(false).then(|| math::index(&text)).flatten();
+        let text = raised.or(lowered).unwrap_or(text);
         let text = if self.capitals == Some(true) { text.to_uppercase() } else { text };
         let is_struck = self.struck == Some(true) && !text.trim().is_empty();
         if is_struck { struck(&text) } else { text }

@@ -1,5 +1,6 @@
 //! `OpenDocument`: the text of ODT and the slides of ODP.
 
+mod controls;
 mod lists;
 mod objects;
 mod styles;
@@ -18,6 +19,7 @@ use crate::{
     unreadable::Unreadable,
     xml::{Element, Node},
 };
+use controls::controls;
 use lists::{Numbered, numbered};
 use objects::{Objects, folder, formula_text};
 use styles::Styles;
@@ -39,6 +41,7 @@ pub(crate) fn extract(
     let styles = package.optional("styles.xml")?.unwrap_or_default();
     let objects = Objects::of(&mut package, &content, context.tally)?;
     let mut body = Body::new(objects, paper(&styles), context.tally);
+    body.controls = controls(&content);
     for tree in [&styles, &content] {
         body.learn(tree);
     }
@@ -73,6 +76,10 @@ struct Body<'a> {
     objects: Objects,
     /// The number after the last item of each style of lists, for lists that continue.
     last: HashMap<String, usize>,
+    /// The number of the last heading of each level; 0 for none.
+    headings: [usize; 10],
+    /// What the controls of forms show, by their ids.
+    controls: HashMap<String, String>,
     /// The background of the text.
     ground: Ground,
     tally: &'a Tally,
@@ -81,8 +88,21 @@ struct Body<'a> {
 impl<'a> Body<'a> {
     fn new(objects: Objects, ground: Ground, tally: &'a Tally) -> Self {
         let (styles, numbered, lists, notes, last) = Default::default();
-        let (slides, in_cell) = Default::default();
-        Self { styles, numbered, lists, notes, slides, in_cell, objects, last, ground, tally }
+        let (slides, in_cell, headings, controls) = Default::default();
+        Self {
+            styles,
+            numbered,
+            lists,
+            notes,
+            slides,
+            in_cell,
+            objects,
+            last,
+            headings,
+            controls,
+            ground,
+            tally,
+        }
     }
 
     /// Calls `read` with another background.
@@ -115,7 +135,15 @@ impl<'a> Body<'a> {
     }
 
     fn blocks(&mut self, parent: &Element, text: &mut String) {
-        for element in parent.elements() {
+        self.blocks_of(parent.elements(), text);
+    }
+
+    fn blocks_of<'e>(
+        &mut self,
+        elements: impl IntoIterator<Item = &'e Element>,
+        text: &mut String,
+    ) {
+        for element in elements {
             match &*element.name {
                 "h" | "p" => self.paragraph(element, "", text),
                 "list" => self.list(element, text),
@@ -131,7 +159,7 @@ impl<'a> Body<'a> {
                         continue;
                     }
                     text.push_str(&format!("\n## Slide {number}\n\n"));
-                    self.blocks(element, text);
+                    self.blocks_of(in_order(element), text);
                 }
                 "notes" => {
                     let mut notes = String::new();
@@ -154,6 +182,10 @@ impl<'a> Body<'a> {
                 }
                 "object" if element.child("math").is_some() => {}
                 "object" | "object-ole" => self.object(element, text),
+                "control" => {
+                    let shown = self.control(element);
+                    text.push_str(&format!("{shown}\n"));
+                }
                 "section" if element.attribute("display").as_deref() == Some("none") => {
                     text.push_str(&self.tally.hidden(element.text().trim(), None));
                 }
@@ -167,16 +199,26 @@ impl<'a> Body<'a> {
         let (mut line, mut boxes) = (String::new(), String::new());
         let look = self.styles.look(paragraph, "paragraph", Look::default());
         self.inline(paragraph, look, &mut line, &mut boxes);
-        let line = look::whole(&line);
+        let mut line = look::whole(&line);
+        let is_unseen = |it: &Element| &*it.name == "hidden-paragraph" && it.is_on("is-hidden");
+        if paragraph.elements().any(is_unseen) {
+            line = self.tally.hidden(line.trim(), None);
+        }
         if !line.trim().is_empty() {
+            let mut number = String::new();
             if &*paragraph.name == "h" && !self.in_cell {
                 let level = paragraph.attribute("outline-level").and_then(|n| n.parse().ok());
                 if !text.is_empty() && !text.ends_with("\n\n") {
                     text.push('\n');
                 }
-                text.push_str(&"#".repeat(level.unwrap_or(1_usize).clamp(1, 6)));
+                let level = level.unwrap_or(1_usize);
+                text.push_str(&"#".repeat(level.clamp(1, 6)));
                 text.push(' ');
+                if mark.is_empty() {
+                    number = self.heading_mark(paragraph, level);
+                }
             }
+            text.push_str(&number);
             text.push_str(mark);
             text.push_str(line.trim());
         }
@@ -252,6 +294,11 @@ impl<'a> Body<'a> {
                 // Already read with its frame.
                 "object" if element.child("math").is_some() => {}
                 "object" | "object-ole" => self.object(element, boxes),
+                "control" => {
+                    let is_apart = line.is_empty() || line.ends_with(char::is_whitespace);
+                    line.push_str(if is_apart { "" } else { " " });
+                    line.push_str(&self.control(element));
+                }
                 "hidden-text" => {
                     let words = element.attribute("string-value").unwrap_or_default();
                     let words = if words.is_empty() { element.text() } else { words };
@@ -262,6 +309,12 @@ impl<'a> Body<'a> {
                 _ => self.inline(element, look, line, boxes),
             }
         }
+    }
+
+    /// Returns what a control of a form shows.
+    fn control(&self, shape: &Element) -> String {
+        let id = shape.attribute("control");
+        id.and_then(|id| self.controls.get(&id)).cloned().unwrap_or_default()
     }
 
     /// Reads a document within this one.
@@ -286,4 +339,49 @@ impl<'a> Body<'a> {
             look::described(["desc", "title"].map(|name| Some(frame.child(name)?.text())))
         })
     }
+}
+
+/// Largest distance between the upper edges of shapes in one row, in points.
+const SAME_ROW: f64 = 18.0;
+
+/// Sorts the shapes of a slide by row from above, then from the left. A shape without a position
+/// stays with the one before it; notes are last.
+fn in_order(page: &Element) -> Vec<&Element> {
+    let mut last = (f64::MIN, f64::MIN);
+    let mut placed: Vec<((f64, f64), &Element)> = Vec::new();
+    for element in page.elements() {
+        let place = ["y", "x"].map(|name| points(&element.attribute(name)?));
+        match (&*element.name, place) {
+            ("notes", _) => last = (f64::MAX, 0.0),
+            (_, [Some(y), Some(x)]) => last = (y, x),
+            _ => {}
+        }
+        placed.push((last, element));
+    }
+    placed.sort_by(|((one, _), _), ((other, _), _)| one.total_cmp(other));
+    let mut row = f64::MIN;
+    for ((y, _), _) in &mut placed {
+        if *y - row > SAME_ROW {
+            row = *y;
+        }
+        *y = row;
+    }
+    placed.sort_by(|((y, x), _), ((row, left), _)| y.total_cmp(row).then(x.total_cmp(left)));
+    placed.into_iter().map(|(_, element)| element).collect()
+}
+
+/// Returns a length in points.
+fn points(length: &str) -> Option<f64> {
+    let end = length.trim().find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = length.trim().split_at(end);
+    let unit = match unit {
+        "cm" => 72.0 / 2.54,
+        "mm" => 72.0 / 25.4,
+        "in" => 72.0,
+        "pt" => 1.0,
+        "pc" => 12.0,
+        "px" => 0.75,
+        _ => return None,
+    };
+    number.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number * unit)
 }

@@ -57,7 +57,8 @@ impl Parts<'_> {
             Self::Archived(archive) => archive.index_for_name(name),
             Self::Flat(_) => any(&|known| known == name),
         };
-        exact.or_else(|| any(&|known| known.eq_ignore_ascii_case(name)))
+        // Others separate folders by backslashes.
+        exact.or_else(|| any(&|known| known.replace('\\', "/").eq_ignore_ascii_case(name)))
     }
 
     /// Writes at most `most` bytes of a part. Bytes are counted while unpacking; sizes stated by

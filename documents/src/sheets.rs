@@ -53,6 +53,11 @@ pub(crate) fn extract(
         .unwrap_or_else(|_| Err(Unreadable::damaged(format, "its parser failed")))
 }
 
+/// Formats a number as a cell with this format code.
+pub(crate) fn shown_by_code(number: f64, code: &str, is_1904: bool) -> String {
+    cells::number_shown(number, &number_format::NumberFormat::of(code), is_1904)
+}
+
 fn read(
     bytes: &[u8],
     format: Format,

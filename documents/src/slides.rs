@@ -1,6 +1,7 @@
 //! PPTX: each slide with its title, text, tables, diagrams and notes, in the order of the
 //! presentation.
 
+mod chart;
 mod diagram;
 mod ground;
 mod paragraphs;
@@ -10,7 +11,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(crate) use diagram::drawn;
 use ground::{Backdrop, Scene};
-use paragraphs::{paragraphs, paragraphs_in};
+pub(crate) use paragraphs::paragraphs;
+use paragraphs::paragraphs_in;
+pub(crate) use shapes::is_hidden;
 use shapes::{frame, pair, placeholder, related};
 
 use crate::{
@@ -166,7 +169,7 @@ fn slide_text(
                     }
                 }
             }
-            "chart" | "diagramData" => {
+            "chart" | "chartEx" | "diagramData" => {
                 if let Some(drawing) = package.optional(&part.target)? {
                     text.push_str(&drawn(&drawing, &part.kind));
                 }
@@ -275,7 +278,7 @@ impl Sight<'_> {
                 Some("dt") if !element.all("fld").is_empty() => {}
                 _ => self.words(element, text),
             },
-            "tbl" => table(element, text),
+            "tbl" => table(element, text, self.tally, self.number.map(Place::Page).as_ref()),
             "pic" => self.picture(element, text),
             "Fallback" => {}
             _ => self.shapes(element, title, text),
@@ -301,9 +304,6 @@ impl Sight<'_> {
 
     /// Returns whether a shape is hidden or lies outside of the slide.
     fn hides(&self, shape: &Element, parent: &str) -> bool {
-        let names = ["nvSpPr", "nvGrpSpPr", "nvPicPr", "nvGraphicFramePr"];
-        let named = names.iter().find_map(|name| shape.child(name)?.child("cNvPr"));
-        let is_off = named.is_some_and(|it| it.is_on("hidden"));
         // Groups have their own coordinates.
         let is_beside = || {
             let (width, height) = self.size.filter(|_| parent == "spTree")?;
@@ -312,15 +312,19 @@ impl Sight<'_> {
             let is_right_of = x >= width || y >= height;
             Some(is_right_of || x.saturating_add(wide) <= 0 || y.saturating_add(high) <= 0)
         };
-        is_off || is_beside().unwrap_or(false)
+        is_hidden(shape) || is_beside().unwrap_or(false)
     }
 }
 
-fn table(table: &Element, text: &mut String) {
+fn table(table: &Element, text: &mut String, tally: &Tally, place: Option<&Place>) {
     for row in table.elements().filter(|element| &*element.name == "tr") {
         let cells = row.elements().filter(|element| &*element.name == "tc").map(|cell| {
             let mut lines = String::new();
             paragraphs(cell, &mut lines);
+            // Another cell covers it.
+            if cell.is_on("hMerge") || cell.is_on("vMerge") {
+                lines = tally.hidden(lines.trim(), place.cloned());
+            }
             one_line(&lines)
         });
         let line = cells.collect::<Vec<_>>().join(" | ");

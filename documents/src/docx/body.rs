@@ -167,6 +167,13 @@ impl<'a> Body<'a> {
         for node in &parent.children {
             let Node::Element(element) = node else { continue };
             match &*element.name {
+                "inline" | "anchor" | "shape" | "rect" | "group" if is_unseen(element) => {
+                    let (mut inner, mut others) = (String::new(), Vec::new());
+                    self.inline(element, look, &mut inner, &mut others);
+                    others.insert(0, inner);
+                    let hidden = look::whole(&others.join(" "));
+                    words.push_str(&self.tally.hidden_piece(hidden.trim(), None));
+                }
                 // The code of a field is not shown.
                 "t" if self.fields.is_code() => {}
                 "t" => words.push_str(&look.read(element.text())),
@@ -339,6 +346,12 @@ fn chosen_way(ways: &Element) -> &Element {
     ];
     let is_read = |way: &&Element| READ.iter().any(|name| !way.all(name).is_empty());
     ways.elements().find(is_read).or_else(|| ways.elements().next()).unwrap_or(ways)
+}
+
+/// Returns whether a shape is hidden by its own properties.
+fn is_unseen(shape: &Element) -> bool {
+    let style = shape.attribute("style").unwrap_or_default().replace(' ', "");
+    shape.child("docPr").is_some_and(|it| it.is_on("hidden")) || style.contains("visibility:hidden")
 }
 
 /// Returns the state of a form's checkbox or menu, which stands nowhere else in the document.

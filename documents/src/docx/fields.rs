@@ -1,6 +1,6 @@
 //! Fields: a code, which is not shown, and its result, which is.
 
-use crate::links::Link;
+use crate::{links::Link, math, symbols::Symbols};
 
 /// Deepest nesting of fields.
 const MAX_OPEN: usize = 20;
@@ -41,7 +41,11 @@ impl Fields {
                 }
             }
             "end" => {
-                if let Some(link) = self.0.pop().and_then(|field| field.link) {
+                let Some(field) = self.0.pop() else { return };
+                if !field.shows && !self.is_code() {
+                    words.push_str(&field.drawn());
+                }
+                if let Some(link) = field.link {
                     link.end(words);
                 }
             }
@@ -73,6 +77,78 @@ impl Field {
         self.link = address.and_then(Link::to);
         if let Some(link) = &mut self.link {
             link.begin(words);
+        }
+    }
+
+    /// Returns what a field without a stored result shows: a prompt, a formula, or a sign.
+    fn drawn(&self) -> String {
+        let code = self.code.trim();
+        let (name, rest) = code.split_once(char::is_whitespace).unwrap_or((code, ""));
+        let rest = rest.trim();
+        match name.to_ascii_uppercase().as_str() {
+            // The name of a macro is before its prompt.
+            "MACROBUTTON" => {
+                rest.split_once(char::is_whitespace).map_or("", |(_, prompt)| prompt).to_owned()
+            }
+            "EQ" => equation(rest),
+            "SYMBOL" => symbol(rest).map(String::from).unwrap_or_default(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Writes a formula of the field `EQ`. A fraction and a root are read; others stay as they are typed.
+fn equation(code: &str) -> String {
+    let inner = |name: &str| {
+        let rest = code.get(..2).filter(|start| start.eq_ignore_ascii_case(name))?;
+        let inner = code.get(rest.len()..)?.trim().strip_prefix('(')?.strip_suffix(')')?;
+        let parts: Vec<&str> = inner.split([',', ';']).map(str::trim).collect();
+        (!inner.contains(['(', '\\'])).then_some(parts)
+    };
+    match (inner("\\f").as_deref(), inner("\\r").as_deref()) {
+        (Some([above, below]), _) => math::fraction(above, below),
+        (_, Some([index, radicand])) => math::root(index, radicand),
+        (_, Some([radicand])) => math::root("", radicand),
+        _ => code.to_owned(),
+    }
+}
+
+/// Returns the sign of the field `SYMBOL`: its code, and a font behind `\f`.
+fn symbol(code: &str) -> Option<char> {
+    let number = code.split_whitespace().next()?;
+    let number = match number.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+        None => number.parse().ok()?,
+    };
+    let letter = char::from_u32(number).filter(|letter| !letter.is_control())?;
+    let font = code.split_once("\\f").and_then(|(_, rest)| {
+        let rest = rest.trim();
+        rest.strip_prefix('"')
+            .map_or_else(|| rest.split_whitespace().next(), |it| it.split('"').next())
+    });
+    Some(font.and_then(Symbols::named).map_or(letter, |font| font.meaning_of_code(letter)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_without_a_result_show_what_their_code_draws() {
+        for (code, shown) in [
+            ("MACROBUTTON AcceptAll [Click and type]", "[Click and type]"),
+            ("EQ \\f(3,4)", "3/4"),
+            ("EQ \\r(3,27)", "∛(27)"),
+            ("EQ \\b(\\f(a,c))", "\\b(\\f(a,c))"),
+            ("SYMBOL 179 \\f \"Symbol\" \\s 11", "≥"),
+            ("SYMBOL 163", "£"),
+            ("PAGE", ""),
+        ] {
+            let (mut fields, mut words) = (Fields::default(), String::new());
+            fields.mark("begin", &mut words);
+            fields.code(code);
+            fields.mark("end", &mut words);
+            assert_eq!(words, shown, "{code}");
         }
     }
 }

@@ -19,14 +19,21 @@ impl Look {
         let struck =
             [is_on("strike"), is_on("dstrike")].into_iter().flatten().reduce(|a, b| a || b);
         let place = child("vertAlign").and_then(|place| place.attribute("val"));
-        let raised = place.map(|place| place == "superscript");
         let value = |name: &str| child(name).and_then(|it| it.attribute("val"));
+        // In half points. A smaller move aligns signs.
+        let moved = value("position").and_then(|position| position.parse::<i64>().ok());
+        let is_script = |name: &str, is_moved: bool| {
+            place.as_ref().map(|place| place == name).or_else(|| moved.map(|_| is_moved))
+        };
+        let raised = is_script("superscript", moved.is_some_and(|moved| moved >= 4));
+        let lowered = is_script("subscript", moved.is_some_and(|moved| moved <= -4));
         let size = value("sz").and_then(|size| size.parse().ok());
         let marked = value("highlight").filter(|it| it != "none").map(|_| Ground::Unknown);
         Self {
             hidden,
             fonts: child("rFonts").and_then(fonts),
             raised,
+            lowered,
             struck,
             capitals: is_on("caps"),
             // `sz` is in half points.
@@ -146,6 +153,18 @@ mod tests {
     }
 
     #[test]
+    fn the_usual_look_hides_text_too() {
+        let body = [
+            paragraph("", "", "", "hidden").replace("<w:pStyle w:val=''/>", ""),
+            paragraph("", "", "<w:vanish w:val='0'/>", "shown").replace("<w:pStyle w:val=''/>", ""),
+        ];
+        let usual = "<w:docDefaults><w:rPrDefault><w:rPr><w:vanish/></w:rPr></w:rPrDefault></w:docDefaults>";
+        assert_eq!(styled(usual, &body.concat()), "shown");
+        let usual = "<w:style w:type='paragraph' w:default='1' w:styleId='Normal'><w:rPr><w:vanish/></w:rPr></w:style>";
+        assert_eq!(styled(usual, &body.concat()), "shown");
+    }
+
+    #[test]
     fn raised_numbers_stay_raised() {
         let raised = "<w:vertAlign w:val='superscript'/>";
         let styles = [style("up", "", raised)];
@@ -161,9 +180,14 @@ mod tests {
             run(raised, "st"),
             run("", " x"),
             run("<w:vertAlign w:val='subscript'/>", "1"),
+            run("", " 10"),
+            run("<w:position w:val='9'/><w:sz w:val='14'/>", "3"),
+            run("", " log"),
+            run("<w:position w:val='-6'/>", "4"),
+            run("<w:position w:val='1'/>", "8"),
         ];
         let text = styled(&styles.concat(), &format!("<w:p>{}</w:p>", body.concat()));
-        assert_eq!(text, "10⁻⁶ m², the 1st x1");
+        assert_eq!(text, "10⁻⁶ m², the 1st x₁ 10³ log₄8");
     }
 
     #[test]

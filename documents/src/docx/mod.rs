@@ -5,6 +5,7 @@ mod embedded;
 mod fields;
 mod lists;
 mod look;
+mod settings;
 mod styles;
 
 use std::collections::BTreeSet;
@@ -18,6 +19,9 @@ use embedded::{Embedded, TextOf};
 /// Usual name of the main part; the archive may name another.
 const MAIN: &str = "word/document.xml";
 
+/// Kind of headers and footers that no page has, in place of their own.
+const UNSEEN: &str = "unseen header or footer";
+
 /// Returns the text of all parts that a reader of the document sees.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let (limits, depth) = (context.limits, context.depth);
@@ -29,10 +33,20 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         .xml(&main)?
         .ok_or_else(|| Unreadable::damaged(Format::Docx, "its main part is missing"))?;
     embedded.fill(&mut package, &main, &mut document)?;
-    let mut parts: Vec<(String, String)> = package
-        .relations(&main)?
-        .into_values()
-        .map(|relation| (relation.kind, relation.target))
+    let relations = package.relations(&main)?;
+    let settings = relations.values().find(|relation| relation.kind == "settings");
+    let settings = match settings {
+        Some(settings) => package.optional(&settings.target)?,
+        None => None,
+    };
+    let shown = settings::shown_edges(&document, settings.as_ref());
+    let mut parts: Vec<(String, String)> = relations
+        .into_iter()
+        .map(|(id, relation)| {
+            let is_edge = matches!(&*relation.kind, "header" | "footer");
+            let is_shown = !is_edge || shown.as_ref().is_none_or(|shown| shown.contains(&id));
+            (if is_shown { relation.kind } else { UNSEEN.to_owned() }, relation.target)
+        })
         .collect();
     parts.sort();
     let mut part = |kind: &str| -> Result<Vec<Element>, Unreadable> {
@@ -78,6 +92,9 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         }
     }
     all.extend(edges(&mut body, &part("footer")?));
+    for edge in edges(&mut body, &part(UNSEEN)?) {
+        all.push(context.tally.hidden(&edge, None));
+    }
     all.retain(|part| !part.trim().is_empty());
     Ok(all.join("\n\n"))
 }

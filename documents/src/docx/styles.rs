@@ -19,11 +19,22 @@ struct Style {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Styles(HashMap<String, Style>);
+pub(super) struct Styles {
+    styles: HashMap<String, Style>,
+    /// The look of text without a style.
+    usual: Look,
+    /// Id of the style of paragraphs that name none.
+    of_paragraphs: Option<String>,
+}
 
 impl Styles {
     pub(super) fn of(part: Option<&Element>) -> Self {
         let styles = part.map(|part| part.all("style")).unwrap_or_default();
+        let is_usual = |style: &&&Element| {
+            style.is_on("default") && style.attribute("type").as_deref() == Some("paragraph")
+        };
+        let of_paragraphs = styles.iter().find(is_usual).and_then(|it| it.attribute("styleId"));
+        let usual = part.and_then(|part| part.all("rPrDefault").first()?.child("rPr"));
         let styles = styles.into_iter().filter_map(|style| {
             let paragraph = style.child("pPr");
             Some((
@@ -41,12 +52,12 @@ impl Styles {
                 },
             ))
         });
-        Self(styles.collect())
+        Self { styles: styles.collect(), usual: Look::of(usual), of_paragraphs }
     }
 
     fn chain(&self, id: &str) -> impl Iterator<Item = &Style> {
-        let first = self.0.get(id);
-        std::iter::successors(first, |style| self.0.get(style.base.as_ref()?)).take(MAX_CHAIN)
+        let first = self.styles.get(id);
+        std::iter::successors(first, |style| self.styles.get(style.base.as_ref()?)).take(MAX_CHAIN)
     }
 
     /// Returns the level of a heading, from 1 to 6.
@@ -72,19 +83,21 @@ impl Styles {
     /// Returns the look of a paragraph's text: that of its style, with its own background.
     pub(super) fn paragraph_look(&self, paragraph: Option<&Element>) -> Look {
         // A paragraph's own background precedes its style's.
-        Look::default().in_paragraph(paragraph).over(self.look_of(paragraph, "pStyle"))
+        let named = paragraph.and_then(|properties| properties.child("pStyle")?.attribute("val"));
+        let style = named.or_else(|| self.of_paragraphs.clone());
+        let look = style.map_or_else(Look::default, |id| self.look_of_style(&id));
+        Look::default().in_paragraph(paragraph).over(look).over(self.usual)
     }
 
     /// Returns the look of a run in a paragraph of the given look.
     pub(super) fn run_look(&self, paragraph: Look, run: Option<&Element>) -> Look {
-        Look::of(run).over(self.look_of(run, "rStyle").beside(paragraph))
+        let style = run.and_then(|properties| properties.child("rStyle")?.attribute("val"));
+        let look = style.map_or_else(Look::default, |id| self.look_of_style(&id));
+        Look::of(run).over(look.beside(paragraph))
     }
 
-    fn look_of(&self, properties: Option<&Element>, kind: &str) -> Look {
-        let style = properties.and_then(|properties| properties.child(kind)?.attribute("val"));
-        style.map_or_else(Look::default, |id| {
-            self.chain(&id).fold(Look::default(), |look, style| look.over(style.look))
-        })
+    fn look_of_style(&self, id: &str) -> Look {
+        self.chain(id).fold(Look::default(), |look, style| look.over(style.look))
     }
 
     /// Returns the list of a paragraph and its level there. `level_of` returns the level that a list
@@ -97,9 +110,9 @@ impl Styles {
         let paragraph = paragraph?;
         let style = paragraph.child("pStyle").and_then(|style| style.attribute("val"));
         let own = list(paragraph);
-        let chain = std::iter::successors(style, |id| self.0.get(id)?.base.clone());
+        let chain = std::iter::successors(style, |id| self.styles.get(id)?.base.clone());
         let chain: Vec<String> = chain.take(MAX_CHAIN).collect();
-        let styles = chain.iter().filter_map(|id| self.0.get(id));
+        let styles = chain.iter().filter_map(|id| self.styles.get(id));
         let styled = styles.into_iter().find_map(|style| style.list.clone());
         let (id, level) = match (own, styled) {
             (Some((id, level)), Some((other, fallback))) => (id.or(other), level.or(fallback)),

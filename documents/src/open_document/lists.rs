@@ -8,6 +8,9 @@ use crate::{
     xml::Element,
 };
 
+/// Name of the numbering of headings, which no style of lists has.
+const OUTLINE: &str = "\u{fdd0}outline";
+
 /// Numbering of a level of a list.
 #[derive(Debug, Clone)]
 pub(super) struct Numbered {
@@ -41,10 +44,12 @@ impl Numbered {
 /// Reads the numbering of lists from the styles of a part, by style and level.
 pub(super) fn numbered(tree: &Element) -> HashMap<(String, usize), Numbered> {
     let mut numbers = HashMap::new();
-    for style in tree.all("list-style") {
-        let name = style.attribute("name").unwrap_or_default();
+    let outlines = tree.all("outline-style").into_iter().map(|style| (OUTLINE.to_owned(), style));
+    let lists = tree.all("list-style").into_iter();
+    let lists = lists.map(|style| (style.attribute("name").unwrap_or_default(), style));
+    for (name, style) in lists.chain(outlines) {
         for (place, level) in style.elements().enumerate() {
-            if &*level.name != "list-level-style-number" {
+            if !matches!(&*level.name, "list-level-style-number" | "outline-level-style") {
                 continue;
             }
             let place = number_of(level, "level").map_or(place, |level| level.saturating_sub(1));
@@ -102,6 +107,37 @@ impl Body<'_> {
         if let Some((style, next)) = self.lists.pop().filter(|_| level == 0) {
             self.last.insert(style, next);
         }
+    }
+
+    /// Returns the number of the next heading at this level, from 1; empty if it has none.
+    pub(super) fn heading_mark(&mut self, heading: &Element, level: usize) -> String {
+        let Some(place) = level.checked_sub(1).filter(|place| *place < self.headings.len()) else {
+            return String::new();
+        };
+        let of = |place: usize| self.numbered.get(&(OUTLINE.to_owned(), place));
+        let is_unnumbered = heading.attribute("is-list-header").as_deref() == Some("true");
+        let Some(numbered) = of(place).filter(|_| !is_unnumbered).cloned() else {
+            return String::new();
+        };
+        let next = match self.headings[place] {
+            0 => numbered.start,
+            last => last.saturating_add(1),
+        };
+        let next = number_of(heading, "start-value").unwrap_or(next);
+        let first = place.saturating_sub(numbered.levels.saturating_sub(1));
+        let above = (first..place).filter_map(|at| {
+            let how = of(at).filter(|how| !how.format.is_empty())?;
+            Some(how.number(self.headings[at].max(how.start)))
+        });
+        let mut numbers: Vec<String> = above.collect();
+        self.headings[place] = next;
+        self.headings[place + 1..].fill(0);
+        if numbered.format.is_empty() {
+            return String::new();
+        }
+        numbers.push(numbered.number(next));
+        let (before, behind) = numbered.around.unwrap_or_default();
+        format!("{before}{}{behind} ", numbers.join("."))
     }
 
     /// Returns the mark before the item with this number.

@@ -76,10 +76,12 @@ impl Styles {
         let face = text.attribute("font-name");
         let face = face.map(|name| self.faces.get(&name).cloned().unwrap_or(name));
         let family = face.or_else(|| Some(unquoted(&text.attribute("font-family")?)));
-        let raised = text.attribute("text-position").map(|place| {
-            let height = place.split_whitespace().next().unwrap_or_default();
-            height == "super"
-                || height.trim_end_matches('%').parse().is_ok_and(|height: f32| height > 0.0)
+        let height = text.attribute("text-position").map(|place| {
+            match place.split_whitespace().next().unwrap_or_default() {
+                "super" => 1.0,
+                "sub" => -1.0,
+                height => height.trim_end_matches('%').parse().unwrap_or(0.0_f32),
+            }
         });
         let line = ["text-line-through-style", "text-line-through-type"];
         let line = line.iter().find_map(|name| text.attribute(name));
@@ -90,7 +92,8 @@ impl Styles {
         let color = if is_automatic { Some(Color::Automatic) } else { color.map(Color::Plain) };
         Look {
             hidden,
-            raised,
+            raised: height.map(|height| height > 0.0),
+            lowered: height.map(|height| height < 0.0),
             struck: line.map(|line| line != "none"),
             capitals: text.attribute("text-transform").map(|it| it == "uppercase"),
             tiny: size.map(|size| size <= TINY),

@@ -1,8 +1,10 @@
 //! The cells of a sheet, and the formatting of their values.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use calamine::Data;
+use calamine::{Data, ExcelDateTime, ExcelDateTimeType};
+
+use super::number_format::{NumberFormat, general};
 
 use crate::{
     left_out::{Kind, Tally, characters},
@@ -26,6 +28,9 @@ pub(super) struct Cells<'a> {
     /// Values of hidden cells.
     hidden: Vec<String>,
 }
+
+/// Row and column of the first cell of a range, and of the last one.
+pub(super) type Range = ((u32, u32), (u32, u32));
 
 /// A fault of the whole document, or of one sheet.
 pub(super) enum Fault {
@@ -68,6 +73,28 @@ impl<'a> Cells<'a> {
         let unseen =
             self.cells.extract_if(.., |(row, column, _)| places.contains(&(*row, *column)));
         self.hidden.extend(unseen.map(|(_, _, value)| value));
+    }
+
+    /// Moves all cells of merged ranges but the first to the hidden values. Ranges do not overlap.
+    pub(super) fn hide_under(&mut self, mut merged: Vec<Range>) {
+        if merged.is_empty() {
+            return;
+        }
+        merged.sort_unstable();
+        self.cells.sort_by_key(|(row, column, _)| (*row, *column));
+        let mut next = merged.into_iter().peekable();
+        // The ranges that begin above a row, by their first columns.
+        let mut open: BTreeMap<u32, Range> = BTreeMap::new();
+        let under = self.cells.extract_if(.., |(row, column, _)| {
+            while let Some(range) = next.next_if(|(first, _)| first.0 <= *row) {
+                open.insert(range.0.1, range);
+            }
+            let found = open.range(..=*column).next_back();
+            found.is_some_and(|(_, (first, last))| {
+                *row <= last.0 && *column <= last.1 && (*row, *column) != *first
+            })
+        });
+        self.hidden.extend(under.map(|(_, _, value)| value));
     }
 
     /// Adds links: `address` returns the address of a cell.
@@ -138,6 +165,37 @@ impl<'a> Cells<'a> {
         }
         self.check(text.len())
     }
+}
+
+/// Formats a number.
+pub(super) fn number_shown(number: f64, format: &NumberFormat, is_1904: bool) -> String {
+    let (kind, decimals) = match format {
+        NumberFormat::Date(decimals) => (ExcelDateTimeType::DateTime, *decimals),
+        NumberFormat::Duration(decimals) => (ExcelDateTimeType::TimeDelta, *decimals),
+        format => return format.shown(number).unwrap_or_else(|| general(number)),
+    };
+    let text = shown(&Data::DateTime(ExcelDateTime::new(number, kind, is_1904)));
+    if decimals == 0 || !number.is_finite() {
+        return text;
+    }
+    // Seconds with decimals, rounded as a whole so that none becomes 60.
+    let scale = 10_f64.powi(i32::try_from(decimals).unwrap_or(3));
+    let seconds = (number.abs() * 86_400.0 * scale).round() / scale;
+    let whole = match kind {
+        ExcelDateTimeType::TimeDelta => shown(&Data::DateTime(ExcelDateTime::new(
+            seconds.floor().copysign(number) / 86_400.0,
+            kind,
+            is_1904,
+        ))),
+        // A quarter of a second, so that binary rounding does not lose one.
+        _ => shown(&Data::DateTime(ExcelDateTime::new(
+            (seconds.floor() + 0.25) / 86_400.0,
+            kind,
+            is_1904,
+        ))),
+    };
+    let fraction = format!("{:.*}", decimals, seconds - seconds.floor());
+    format!("{whole}{}", fraction.trim_start_matches('0'))
 }
 
 /// Formats a value on one line.

@@ -12,10 +12,10 @@ const MAX_CODE: usize = 500;
 pub(super) enum NumberFormat {
     /// No format.
     General,
-    /// A date, a time of day, or both.
-    Date,
-    /// A duration.
-    Duration,
+    /// A date, a time of day, or both, with the number of decimals of its seconds.
+    Date(usize),
+    /// A duration, likewise.
+    Duration(usize),
     /// Sections for different values.
     Code(Vec<Section>),
 }
@@ -57,12 +57,13 @@ impl NumberFormat {
             11 => "0.00E+00",
             12 => "# ?/?",
             13 => "# ??/??",
-            14..=22 | 27..=36 | 45 | 47 | 50..=58 => return Self::Date,
+            14..=22 | 27..=36 | 45 | 50..=58 => return Self::Date(0),
             37 | 38 => "#,##0;(#,##0)",
             39 | 40 => "#,##0.00;(#,##0.00)",
             41 | 42 => "#,##0;-#,##0;\"-\"",
             43 | 44 => "#,##0.00;-#,##0.00;\"-\"",
-            46 => return Self::Duration,
+            46 => return Self::Duration(0),
+            47 => return Self::Date(1),
             48 => "##0.0E+0",
             _ => return Self::General,
         };
@@ -75,8 +76,8 @@ impl NumberFormat {
             return Self::General;
         }
         match time(code) {
-            Some(true) => return Self::Duration,
-            Some(false) => return Self::Date,
+            Some(true) => return Self::Duration(decimals_of_seconds(code)),
+            Some(false) => return Self::Date(decimals_of_seconds(code)),
             None => {}
         }
         Self::Code(sections(code))
@@ -140,6 +141,7 @@ impl NumberFormat {
 fn time(code: &str) -> Option<bool> {
     let mut letters = code.chars();
     let mut found = None;
+    let names_general = code.to_ascii_lowercase().contains("general");
     while let Some(letter) = letters.next() {
         match letter {
             '"' => drop(letters.find(|c| *c == '"')),
@@ -153,6 +155,10 @@ fn time(code: &str) -> Option<bool> {
                     return Some(true);
                 }
             }
+            // The year of an era, as in `ggge`; `E+` is an exponent.
+            'e' | 'E' if !letters.as_str().starts_with(['+', '-']) && !names_general => {
+                found = Some(false);
+            }
             'y' | 'Y' | 'd' | 'D' | 'h' | 'H' | 'm' | 'M' | 's' | 'S' => found = Some(false),
             // A code with neither date nor time letters in its first section is none of dates.
             // "General" has no such letters.
@@ -161,6 +167,13 @@ fn time(code: &str) -> Option<bool> {
         }
     }
     found
+}
+
+/// Returns the number of decimals of the seconds in a code, as in `mm:ss.000`: at most three.
+fn decimals_of_seconds(code: &str) -> usize {
+    let code = code.to_ascii_lowercase().replace("[s]", "s").replace("[ss]", "s");
+    let decimals = code.split_once("s.").map(|(_, rest)| rest.bytes().take_while(|it| *it == b'0'));
+    decimals.map_or(0, |decimals| decimals.take(3).count())
 }
 
 fn sections(code: &str) -> Vec<Section> {
@@ -566,13 +579,18 @@ mod tests {
             ("yyyy-mm-dd", true),
             ("[$-407]d. mmmm yyyy;@", true),
             ("h:mm AM/PM", true),
+            ("[$-411]gge\"年\"", true),
+            ("0.0E+0", false),
+            ("General\" e\"", false),
             ("0\" days\"", false),
             ("[Red]0.00", false),
             ("General", false),
         ] {
-            assert_eq!(NumberFormat::of(code) == NumberFormat::Date, is_date, "{code}");
+            assert_eq!(matches!(NumberFormat::of(code), NumberFormat::Date(_)), is_date, "{code}");
         }
-        assert_eq!(NumberFormat::of("[h]:mm:ss"), NumberFormat::Duration);
+        assert_eq!(NumberFormat::of("[h]:mm:ss"), NumberFormat::Duration(0));
+        assert_eq!(NumberFormat::of("[h]:mm:ss.00"), NumberFormat::Duration(2));
+        assert_eq!(NumberFormat::of("mm:ss.000"), NumberFormat::Date(3));
         assert_eq!(general(-0.0), "0");
         for (code, shown) in [
             ("@\" km\"", Some("five km")),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::paragraphs::paragraphs;
+use super::{chart::write_figures, paragraphs::paragraphs};
 use crate::xml::Element;
 
 /// Returns the text of a diagram or a chart; of a chart, also its figures.
@@ -12,8 +12,8 @@ pub(crate) fn drawn(drawing: &Element, kind: &str) -> String {
         return text;
     }
     paragraphs(drawing, &mut text);
-    if kind == "chart" {
-        series(drawing, &mut text);
+    if matches!(kind, "chart" | "chartEx") {
+        write_figures(drawing, &mut text);
     }
     text
 }
@@ -63,22 +63,4 @@ fn nodes(drawing: &Element, text: &mut String) -> bool {
         }
     }
     true
-}
-
-/// Writes the series of a chart, as stored when it was drawn.
-fn series(chart: &Element, text: &mut String) {
-    for row in chart.all("ser") {
-        let values = |name: &str| {
-            let parts = row.child(name).map(|part| part.all("v")).unwrap_or_default();
-            parts.iter().map(|value| value.text()).collect::<Vec<_>>()
-        };
-        let (name, names, figures) = (values("tx"), values("cat"), values("val"));
-        let figures = figures.iter().enumerate().map(|(place, figure)| match names.get(place) {
-            Some(name) => format!("{name}: {figure}"),
-            None => figure.clone(),
-        });
-        let line = name.into_iter().chain(figures).collect::<Vec<_>>().join(" | ");
-        text.push_str(&line);
-        text.push('\n');
-    }
 }

@@ -9,13 +9,16 @@ use crate::{
     xml::{Element, Node},
 };
 
-pub(super) fn paragraphs(parent: &Element, text: &mut String) {
+/// Writes the paragraphs below an element.
+pub(crate) fn paragraphs(parent: &Element, text: &mut String) {
     paragraphs_in(parent, None, text);
 }
 
 /// Writes the paragraphs; with `ink`, hidden text is replaced.
 pub(super) fn paragraphs_in(parent: &Element, ink: Option<&Ink<'_>>, text: &mut String) {
     let mut numbers = Numbers::default();
+    let styles = parent.all("lstStyle");
+    let style = styles.first().copied();
     for paragraph in parent.all("p") {
         let mut line = String::new();
         words(paragraph, ink, &mut line);
@@ -28,7 +31,7 @@ pub(super) fn paragraphs_in(parent: &Element, ink: Option<&Ink<'_>>, text: &mut 
             .and_then(|properties| properties.attribute("lvl")?.parse::<usize>().ok())
             .unwrap_or(0)
             .min(8);
-        let mark = numbers.mark(paragraph.child("pPr"), level);
+        let mark = numbers.mark(numbered(paragraph.child("pPr"), style, level), level);
         match mark {
             Some(mark) => text.push_str(&format!("{}{mark} ", "  ".repeat(level))),
             None if level > 0 => text.push_str(&format!("{}- ", "  ".repeat(level - 1))),
@@ -45,8 +48,12 @@ fn words(parent: &Element, ink: Option<&Ink<'_>>, line: &mut String) {
         match &*element.name {
             "t" => {
                 let text = fonts(parent).read(element.text());
-                let raised = is_raised(parent).then(|| math::exponent(&text)).flatten();
-                let text = looks(parent, raised.unwrap_or(text));
+                let moved = match height(parent) {
+                    0 => None,
+                    1.. => math::exponent(&text),
+                    _ => math::index(&text),
+                };
+                let text = looks(parent, moved.unwrap_or(text));
                 line.push_str(&match ink {
                     Some(ink) => ink.seen(parent, text),
                     None => text,
@@ -88,9 +95,23 @@ fn looks(run: &Element, text: String) -> String {
     if is_struck && !text.trim().is_empty() { look::struck(&text) } else { text }
 }
 
-fn is_raised(run: &Element) -> bool {
+/// Returns how far a run is raised; negative if it is lowered.
+fn height(run: &Element) -> i64 {
     let height = run.child("rPr").and_then(|properties| properties.attribute("baseline"));
-    height.and_then(|height| height.parse().ok()).is_some_and(|height: i64| height > 0)
+    height.and_then(|height| height.trim_end_matches('%').parse().ok()).unwrap_or(0)
+}
+
+/// Returns the numbering of a paragraph: its own, or that of its level in the style of its shape.
+fn numbered<'e>(
+    properties: Option<&'e Element>,
+    style: Option<&'e Element>,
+    level: usize,
+) -> Option<&'e Element> {
+    let has = |name: &&str| properties.is_some_and(|it| it.child(name).is_some());
+    if ["buAutoNum", "buNone", "buChar", "buBlip"].iter().any(|name| has(name)) {
+        return properties?.child("buAutoNum");
+    }
+    style?.child(&format!("lvl{}pPr", level + 1))?.child("buAutoNum")
 }
 
 /// Counters for numbered paragraphs.
@@ -102,8 +123,7 @@ struct Numbers {
 
 impl Numbers {
     /// Returns the number of the next paragraph, if it is numbered.
-    fn mark(&mut self, properties: Option<&Element>, level: usize) -> Option<String> {
-        let numbered = properties.and_then(|it| it.child("buAutoNum"));
+    fn mark(&mut self, numbered: Option<&Element>, level: usize) -> Option<String> {
         // A list continues behind deeper paragraphs, but not behind others.
         self.counts.iter_mut().skip(level + 1).for_each(|count| *count = None);
         let Some(numbered) = numbered else {

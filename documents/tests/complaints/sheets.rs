@@ -145,6 +145,62 @@ fn binary() -> Vec<u8> {
     package(&parts)
 }
 
+/// Makes a book with shapes, controls and a chart of a newer kind.
+fn drawn() -> Vec<u8> {
+    let shape = |name: &str, words: &str| {
+        format!(
+            "<xdr:sp><xdr:nvSpPr><xdr:cNvPr id='1' {name}/></xdr:nvSpPr><xdr:txBody><a:p>{words}</a:p></xdr:txBody></xdr:sp>"
+        )
+    };
+    let run = |text: &str| format!("<a:r><a:t>{text}</a:t></a:r>");
+    let struck = "<a:r><a:rPr strike='sngStrike'/><a:t>three</a:t></a:r>";
+    let words = format!("{}<a:br/>{}{struck}", run("one"), run("two"));
+    let chart = "<mc:AlternateContent><mc:Choice><xdr:graphicFrame><cx:chart r:id='x'/></xdr:graphicFrame></mc:Choice>";
+    let other = shape("", &run("This chart is not available"));
+    let tick = |label: &str, state: &str| {
+        format!(
+            "<v:shape><v:textbox><div>{label}</div></v:textbox><x:ClientData ObjectType='Checkbox'>{state}</x:ClientData></v:shape>"
+        )
+    };
+    let points = "<cx:strDim type='cat'><cx:lvl><cx:pt idx='0'>Low</cx:pt><cx:pt idx='1'>Mid</cx:pt><cx:pt idx='2'>Top</cx:pt></cx:lvl></cx:strDim>\
+        <cx:numDim type='val'><cx:lvl formatCode='0%'><cx:pt idx='0'>0.01</cx:pt><cx:pt idx='2'>0.03</cx:pt></cx:lvl></cx:numDim>";
+    with(
+        xlsx(),
+        vec![
+            (
+                "xl/worksheets/_rels/sheet1.xml.rels",
+                relations(&[
+                    ("d", "drawing", "../drawings/d.xml"),
+                    ("v", "vmlDrawing", "../drawings/v.vml"),
+                ]),
+            ),
+            (
+                "xl/drawings/d.xml",
+                format!(
+                    "<xdr:wsDr>{}{}{chart}<mc:Fallback>{other}</mc:Fallback></mc:AlternateContent></xdr:wsDr>",
+                    shape("", &words),
+                    shape("hidden='1'", &run("unseen"))
+                ),
+            ),
+            (
+                "xl/drawings/v.vml",
+                format!(
+                    "<xml>{}{}</xml>",
+                    tick("Agreed", "<x:Checked>1</x:Checked>"),
+                    tick("Refused", "")
+                ),
+            ),
+            ("xl/drawings/_rels/d.xml.rels", relations(&[("x", "chartEx", "../charts/x.xml")])),
+            (
+                "xl/charts/x.xml",
+                format!(
+                    "<cx:chartSpace><cx:chartData><cx:data id='0'>{points}</cx:data></cx:chartData></cx:chartSpace>"
+                ),
+            ),
+        ],
+    )
+}
+
 pub(crate) fn rows() -> Vec<Row> {
     let formats = [
         "0.0%",
@@ -224,6 +280,13 @@ pub(crate) fn rows() -> Vec<Row> {
         format!("<table:table-cell {kind}><text:p>{text}</text:p></table:table-cell>")
     };
     vec![
+        row("runs in a cell", "a.xlsx", with(xlsx(), vec![("xl/worksheets/sheet1.xml", sheet("<row><c t='inlineStr'><is><r><t>10</t></r><r><rPr><vertAlign val='superscript'/></rPr><t>9</t></r><r><rPr><strike/></rPr><t> old</t></r></is></c></row>", ""))]), &["10⁹~~ old~~"], &[]),
+        row("parts of seconds", "a.xlsx", formatted(&[("mm:ss.000", 90.25 / 86_400.0), ("[s].0", 1.96 / 86_400.0), ("ggge", 45_000.0)]), &["00:01:30.250", "00:00:02.0", "2023-03-15"], &[]),
+        hidden("cells under a merged one", "a.xlsx", with(xlsx(), vec![("xl/worksheets/sheet1.xml", sheet(&format!("<row r='1'>{}{}{}</row>", text("over"), text("under"), text("beside")), "<mergeCells><mergeCell ref='A1:B2'/></mergeCells>"))]), &["over | beside"], &["under"]),
+        hidden("rows without height", "a.xlsx", with(xlsx(), vec![("xl/worksheets/sheet1.xml", sheet(&format!("<row ht='0' customHeight='1'>{}</row><row>{}</row>", text("flat"), text("seen")), ""))]), &["seen"], &["flat"]),
+        hidden("zeros", "a.xlsx", with(xlsx(), vec![("xl/worksheets/sheet1.xml", "<worksheet><sheetViews><sheetView showZeros='0'/></sheetViews><sheetData><row><c><v>8</v></c><c><v>0</v></c><c><v>9</v></c></row></sheetData></worksheet>".to_owned())]), &["8 | 9"], &["0"]),
+        hidden("drawing", "a.xlsx", drawn(), &["one\ntwo~~three~~", "Low: 1% | Mid: | Top: 3%", "[x] Agreed", "[ ] Refused"], &["unseen"]),
+        row("folders with backslashes", "a.xlsx", package(&xlsx().into_iter().map(|(name, part)| (&*name.replace('/', "\\").leak(), part)).collect::<Parts>()), &["Brest | 7.5"], &[]),
         row("cells as displayed", "a.xlsx", formatted(&[("0.0%", 0.075), ("$#,##0.00", 1_234.5), ("00000", 1_234.0), ("0 \"kg\"", 75.0), ("0.00E+00", 1.2e-5), ("# ?/?", 0.5), ("[h]:mm", 1.5)]), &["7.5%", "$1,234.50", "01234", "75 kg", "1.20E-05", "1/2", "36:00"], &[]),
         row("cells as displayed", "a.xls", book(1_200, &formats, &[(false, old)]), &["7.5%", "$1,234.50", "01234", "75 kg", "(42.50)", "12.5 M", "2026-03-15"], &[]),
         hidden("formats and hidden parts", "a.xlsb", binary(), &["12.50% | 7.0 m"], &["offcolumn", "offrow", "offsheet"]),

@@ -98,6 +98,14 @@ fn on_layout() -> Vec<u8> {
     ])
 }
 
+/// Makes a slide with a chart of these series.
+fn charted(series: &str) -> Vec<u8> {
+    with(vec![
+        ("ppt/slides/_rels/slide1.xml.rels", relations(&[("c", "chart", "../charts/c.xml")])),
+        ("ppt/charts/c.xml", format!("<c:chartSpace>{series}</c:chartSpace>")),
+    ])
+}
+
 pub(crate) fn rows() -> Vec<Row> {
     let sections = "<p:presentation><p:sldSz cx='9144000' cy='6858000'/><p:sldIdLst><p:sldId id='256' r:id='r2'/><p:sldId id='257' r:id='r1'/></p:sldIdLst>\
         <p:extLst><p:ext><p14:sectionLst><p14:section><p14:sldIdLst><p14:sldId id='256'/><p14:sldId id='257'/></p14:sldIdLst></p14:section></p14:sectionLst></p:ext></p:extLst></p:presentation>";
@@ -125,6 +133,15 @@ pub(crate) fn rows() -> Vec<Row> {
         "<a:p><a:pPr><a:buAutoNum type='arabicPeriod'/></a:pPr><a:r><a:t>step</a:t></a:r></a:p>"
             .repeat(2);
     vec![
+        row("chart with a gap", "a.pptx", charted("<c:ser><c:tx><c:v>Rain</c:v></c:tx><c:cat><c:pt idx='0'><c:v>May</c:v></c:pt><c:pt idx='1'><c:v>June</c:v></c:pt><c:pt idx='2'><c:v>July</c:v></c:pt></c:cat><c:val><c:numCache><c:formatCode>0.0</c:formatCode><c:pt idx='0'><c:v>4.04</c:v></c:pt><c:pt idx='2'><c:v>6</c:v></c:pt></c:numCache></c:val></c:ser>"), &["Rain | May: 4.0 | June: | July: 6.0"], &[]),
+        row("chart of levels", "a.pptx", charted("<c:ser><c:cat><c:lvl><c:pt idx='0'><c:v>Q1</c:v></c:pt><c:pt idx='1'><c:v>Q2</c:v></c:pt></c:lvl><c:lvl><c:pt idx='0'><c:v>2025</c:v></c:pt></c:lvl></c:cat><c:val><c:pt idx='0'><c:v>5</c:v></c:pt><c:pt idx='1'><c:v>6</c:v></c:pt></c:val></c:ser>"), &["2025 Q1: 5 | 2025 Q2: 6"], &[]),
+        row("bubbles", "a.pptx", charted("<c:ser><c:xVal><c:pt idx='0'><c:v>3.5</c:v></c:pt></c:xVal><c:yVal><c:pt idx='0'><c:v>44</c:v></c:pt></c:yVal><c:bubbleSize><c:pt idx='0'><c:v>66</c:v></c:pt></c:bubbleSize></c:ser>"), &["3.5: 44 (66)"], &[]),
+        row("inherited numbers", "a.pptx", slide(&format!("<p:sp><p:txBody><a:lstStyle><a:lvl1pPr><a:buAutoNum type='alphaLcParenR'/></a:lvl1pPr></a:lstStyle>{}<a:p><a:pPr><a:buNone/></a:pPr><a:r><a:t>plain</a:t></a:r></a:p></p:txBody></p:sp>", "<a:p><a:r><a:t>step</a:t></a:r></a:p>".repeat(2))), &["a) step\nb) step\nplain"], &[]),
+        hidden("covered cell", "a.pptx", slide("<a:tbl><a:tr><a:tc gridSpan='2'><a:p><a:r><a:t>wide</a:t></a:r></a:p></a:tc><a:tc hMerge='1'><a:p><a:r><a:t>under</a:t></a:r></a:p></a:tc></a:tr></a:tbl>"), &["wide"], &["under"]),
+        row("order by place", "a.odp", open("presentation", "", "<draw:page><draw:frame svg:x='2cm' svg:y='9cm'><draw:text-box><text:p>low</text:p></draw:text-box></draw:frame><draw:frame svg:x='2cm' svg:y='15mm'><draw:text-box><text:p>high</text:p></draw:text-box></draw:frame></draw:page>"), &["high\nlow"], &[]),
+        row("headings with numbers", "a.odt", open("text", "<text:outline-style><text:outline-level-style text:level='1' style:num-format='1' style:num-suffix=')'/><text:outline-level-style text:level='2' style:num-format='a' text:display-levels='2'/></text:outline-style>", "<text:h text:outline-level='1'>Ebb</text:h><text:h text:outline-level='2'>Slow</text:h><text:h text:outline-level='1'>Flow</text:h>"), &["# 1) Ebb", "## 1.a Slow", "# 2) Flow"], &[]),
+        row("controls", "a.odt", open("text", "", "<office:forms><form:form><form:checkbox form:id='a' form:label='Agreed' form:current-state='checked'/><form:text form:id='b' form:current-value='Ada'/></form:form></office:forms><text:p>Form <draw:control draw:control='a'/><draw:control draw:control='b'/></text:p>"), &["Form [x] Agreed Ada"], &[]),
+        hidden("hidden paragraph", "a.odt", open("text", "", "<text:p><text:hidden-paragraph text:is-hidden='true'/>unseen</text:p>"), &["Tides"], &["unseen"]),
         row("sections", "a.pptx", with(vec![("ppt/presentation.xml", sections.to_owned())]), &["Tides", "Brest | 7"], &[]),
         row("order by place", "a.pptx", slide(&[shape((0, 900_000), "", ">", "low"), shape((0, 90_000), "", ">", "high")].concat()), &["high\nlow"], &[]),
         row("automatic numbers", "a.pptx", slide(&format!("<p:sp><p:txBody>{number}</p:txBody></p:sp>")), &["1. step\n2. step"], &[]),

@@ -129,6 +129,8 @@ pub(crate) fn rows() -> Vec<Row> {
     );
     let more = "<text:list text:style-name='L' text:continue-numbering='true'><text:list-item><text:p>c</text:p></text:list-item></text:list>";
     vec![
+        hidden("hidden shape", "a.docx", of("<w:p><w:r><w:t>seen</w:t></w:r><w:r><w:drawing><wp:anchor><wp:docPr hidden='1'/><w:txbxContent><w:p><w:r><w:t>unseen</w:t></w:r></w:p></w:txbxContent></wp:anchor></w:drawing></w:r><w:r><w:pict><v:shape style='width:9pt; visibility: hidden'><w:txbxContent><w:p><w:r><w:t>unshown</w:t></w:r></w:p></w:txbxContent></v:shape></w:pict></w:r></w:p>"), &["seen"], &["unseen", "unshown"]),
+        row("bytes before the archive", "a.docx", [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), of(&p("", "late words"))].concat(), &["late words"], &[]),
         row(
             "tracked changes",
             "a.docx",

@@ -1,8 +1,13 @@
-//! Text boxes, comments and charts of a sheet.
+//! Text boxes, controls, comments and charts of a sheet.
 
 use crate::{
-    context::Context, left_out::Kind, package::Package, slides, spaces::one_line,
+    context::Context,
+    left_out::{Kind, Place, Tally},
+    package::Package,
+    slides,
+    spaces::one_line,
     unreadable::Unreadable,
+    xml::Element,
 };
 
 /// Returns text boxes, charts and comments. Counts pictures and unreadable parts.
@@ -18,8 +23,9 @@ pub(super) fn beside(
     parts.sort_unstable();
     // Threaded comments have their own part, which repeats the first comment.
     let is_threaded = parts.iter().any(|(kind, _)| *kind == "threadedComment");
+    let has_forms = parts.iter().any(|(kind, _)| *kind == "vmlDrawing");
     for (kind, target) in parts {
-        if !matches!(kind, "drawing" | "comments" | "threadedComment") {
+        if !matches!(kind, "drawing" | "vmlDrawing" | "comments" | "threadedComment") {
             continue;
         }
         let tree = match package.xml(target) {
@@ -32,18 +38,12 @@ pub(super) fn beside(
         };
         match kind {
             "drawing" => {
-                for shape in tree.all("sp") {
-                    let paragraphs = shape.all("p");
-                    let words: Vec<String> = paragraphs
-                        .iter()
-                        .map(|it| it.all("t").iter().map(|it| it.text()).collect::<String>())
-                        .filter(|words| !words.trim().is_empty())
-                        .collect();
-                    lines.extend((!words.is_empty()).then(|| words.join("\n")));
-                }
-                context.tally.in_part(Kind::Pictures, tree.all("pic").len(), target);
+                let mut drawing = Drawing { has_forms, ..Drawing::default() };
+                drawing.shapes(&tree, target, context.tally);
+                lines.append(&mut drawing.lines);
+                context.tally.in_part(Kind::Pictures, drawing.pictures, target);
                 let parts = package.relations(target)?;
-                for frame in tree.all("graphicFrame") {
+                for frame in drawing.frames {
                     let chart = frame.all("chart").first().and_then(|it| it.reference());
                     let chart = chart.and_then(|id| parts.get(&id));
                     let drawn = match chart {
@@ -57,6 +57,7 @@ pub(super) fn beside(
                     lines.extend((!words.trim().is_empty()).then(|| words.trim().to_owned()));
                 }
             }
+            "vmlDrawing" => lines.extend(tree.all("shape").into_iter().filter_map(form_control)),
             "comments" if is_threaded => {}
             _ => {
                 let name = if kind == "comments" { "comment" } else { "threadedComment" };
@@ -74,4 +75,60 @@ pub(super) fn beside(
         }
     }
     Ok(lines)
+}
+
+/// The content of a drawing.
+#[derive(Default)]
+struct Drawing<'d> {
+    /// Whether forms are read from their own part. The drawing repeats their labels.
+    has_forms: bool,
+    lines: Vec<String>,
+    frames: Vec<&'d Element>,
+    pictures: usize,
+}
+
+impl<'d> Drawing<'d> {
+    /// Reads the shapes below an element; of alternatives, the first.
+    fn shapes(&mut self, parent: &'d Element, target: &str, tally: &Tally) {
+        for element in parent.elements() {
+            match &*element.name {
+                "sp" | "grpSp" | "pic" | "graphicFrame" if slides::is_hidden(element) => {
+                    let repeats = self.has_forms && !element.all("compatExt").is_empty();
+                    let mut words = String::new();
+                    slides::paragraphs(element, &mut words);
+                    let place = Some(Place::part(target));
+                    let marked =
+                        if repeats { String::new() } else { tally.hidden(words.trim(), place) };
+                    self.lines.extend((!marked.is_empty()).then_some(marked));
+                }
+                "sp" => {
+                    let mut words = String::new();
+                    slides::paragraphs(element, &mut words);
+                    let words = words.trim();
+                    self.lines.extend((!words.is_empty()).then(|| words.to_owned()));
+                }
+                "pic" => self.pictures += 1,
+                "graphicFrame" => self.frames.push(element),
+                // Another way to draw the first choice.
+                "Fallback"
+                    if parent.child("Choice").is_some_and(|it| it.elements().next().is_some()) => {}
+                _ => self.shapes(element, target, tally),
+            }
+        }
+    }
+}
+
+/// Returns the label of a control on the sheet, and the state of a box or a button.
+fn form_control(shape: &Element) -> Option<String> {
+    let data = shape.child("ClientData")?;
+    let kind = data.attribute("ObjectType")?;
+    let is_checked = data.child("Checked").is_some_and(|it| it.text().trim() != "0");
+    let state = match &*kind {
+        "Checkbox" | "Radio" if is_checked => "[x] ",
+        "Checkbox" | "Radio" => "[ ] ",
+        "Button" | "Label" | "GBox" | "EditBox" | "Dialog" => "",
+        _ => return None,
+    };
+    let label = one_line(&shape.child("textbox").map(Element::text).unwrap_or_default());
+    Some(format!("{state}{label}")).filter(|line| !line.trim().is_empty())
 }

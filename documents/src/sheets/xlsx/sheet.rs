@@ -2,19 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use calamine::{Data, ExcelDateTime, ExcelDateTimeType};
+use calamine::Data;
 use quick_xml::{Reader, events::Event};
 
 use super::{
     Book,
     formula::moved,
-    strings::{decoded, unescaped},
+    strings::{RichText, decoded, unescaped},
 };
 use crate::{
     look::STRUCK,
     sheets::{
-        cells::{Cells, Fault, shown},
-        number_format::{NumberFormat, general},
+        cells::{Cells, Fault, Range, number_shown, shown},
+        number_format::NumberFormat,
     },
     spaces::one_line,
     xml::{self, Element},
@@ -42,6 +42,10 @@ pub(super) struct Sheet<'s, 'c> {
     cell: Option<Cell>,
     /// Cells in the color of their background, unless something else colors them.
     unseen: HashSet<(u32, u32)>,
+    /// First and last cell of each merged range.
+    merged: Vec<Range>,
+    /// Whether a zero is shown as an empty cell.
+    hides_zeros: bool,
     /// Shared formulas by their numbers, with the cells in which they are written.
     shared: HashMap<String, (String, (u32, u32))>,
 }
@@ -55,7 +59,7 @@ struct Cell {
     formula: Option<String>,
     /// The number of its shared formula.
     shares: Option<String>,
-    inline: String,
+    inline: RichText,
 }
 
 /// The role of an element's text in a cell.
@@ -64,7 +68,6 @@ enum Inside {
     Nothing,
     Value,
     Formula,
-    Inline,
 }
 
 impl<'s, 'c> Sheet<'s, 'c> {
@@ -79,6 +82,8 @@ impl<'s, 'c> Sheet<'s, 'c> {
             column: 0,
             cell: None,
             unseen: HashSet::new(),
+            merged: Vec::new(),
+            hides_zeros: false,
             shared: HashMap::new(),
         }
     }
@@ -87,7 +92,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let damaged = |error: quick_xml::Error| Fault::Sheet(error.to_string());
         let words = decoded(bytes).map_err(Fault::Sheet)?;
         let mut reader = Reader::from_str(&words);
-        let (mut is_open, mut inside, mut spoken) = (false, Inside::Nothing, 0_usize);
+        let (mut is_open, mut inside) = (false, Inside::Nothing);
         let (mut is_over, mut is_colored, mut edge) = (false, false, None::<String>);
         let mut edges_of: Vec<&str> = Vec::new();
         loop {
@@ -110,12 +115,15 @@ impl<'s, 'c> Sheet<'s, 'c> {
                         inside = Inside::Formula;
                         self.begin_formula(&xml::element(&element));
                     }
-                    "rPh" => spoken += 1,
-                    "t" if spoken == 0 => inside = Inside::Inline,
+                    "r" | "rPh" | "t" | "strike" | "vertAlign" => {
+                        self.inline(|text| text.begin(&element));
+                    }
                     "col" => self.column_hidden(&xml::element(&element)),
                     "sheetData" => is_open = true,
                     "hyperlink" => self.link(&xml::element(&element)),
                     "conditionalFormatting" | "tableParts" => is_colored = true,
+                    "sheetView" => self.hides_zeros |= xml::element(&element).is_off("showZeros"),
+                    "mergeCell" => self.merge(&xml::element(&element)),
                     "headerFooter" => edges_of = edges_shown(&xml::element(&element)),
                     name if edges_of.contains(&name) => edge = Some(String::new()),
                     _ => {}
@@ -129,12 +137,15 @@ impl<'s, 'c> Sheet<'s, 'c> {
                     "col" => self.column_hidden(&xml::element(&element)),
                     "hyperlink" => self.link(&xml::element(&element)),
                     "f" => self.begin_formula(&xml::element(&element)),
+                    "strike" | "vertAlign" => self.inline(|text| text.set(&element)),
+                    "sheetView" => self.hides_zeros |= xml::element(&element).is_off("showZeros"),
+                    "mergeCell" => self.merge(&xml::element(&element)),
                     _ => {}
                 },
                 Event::End(element) => match element.local_name().as_ref() {
                     "c" => self.end_cell()?,
-                    "rPh" => spoken = spoken.saturating_sub(1),
-                    "v" | "f" | "t" => inside = Inside::Nothing,
+                    name @ ("r" | "rPh" | "t") => self.inline(|text| text.end(name)),
+                    "v" | "f" => inside = Inside::Nothing,
                     "sheetData" => (is_open, is_over) = (false, true),
                     name if edges_of.contains(&name) => {
                         let words = edge.take().map(|edge| edge_words(&edge)).unwrap_or_default();
@@ -150,6 +161,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
                     if !is_colored {
                         self.cells.hide_at(&self.unseen);
                     }
+                    self.cells.hide_under(std::mem::take(&mut self.merged));
                     return Ok(self.seen);
                 }
                 event => {
@@ -160,8 +172,10 @@ impl<'s, 'c> Sheet<'s, 'c> {
                         let into = match inside {
                             Inside::Value => cell.value.get_or_insert_default(),
                             Inside::Formula => cell.formula.get_or_insert_default(),
-                            Inside::Inline => &mut cell.inline,
-                            Inside::Nothing => continue,
+                            Inside::Nothing => {
+                                cell.inline.add(&event);
+                                continue;
+                            }
                         };
                         into.push_str(&xml::words(&event));
                     }
@@ -170,9 +184,24 @@ impl<'s, 'c> Sheet<'s, 'c> {
         }
     }
 
+    /// Handles an element in the text of a cell.
+    fn inline(&mut self, handle: impl FnOnce(&mut RichText)) {
+        if let Some(cell) = &mut self.cell {
+            handle(&mut cell.inline);
+        }
+    }
+
+    fn merge(&mut self, element: &Element) {
+        let range = element.attribute("ref").unwrap_or_default();
+        let Some((from, to)) = range.split_once(':') else { return };
+        if let (Some(from), Some(to)) = (place_of(from), place_of(to)) {
+            self.merged.push((from, to));
+        }
+    }
+
     fn column_hidden(&mut self, element: &Element) {
         let number = |name| element.attribute(name).and_then(|it| it.parse::<u32>().ok());
-        let is_hidden = element.is_on("hidden");
+        let is_hidden = element.is_on("hidden") || is_zero(element, "width");
         if let (true, Some(from), Some(to)) = (is_hidden, number("min"), number("max")) {
             self.hidden_columns.push((from.saturating_sub(1), to.saturating_sub(1)));
         }
@@ -189,7 +218,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let number = element.attribute("r").and_then(|it| it.parse::<u32>().ok());
         // Rows without a number follow the previous one.
         self.row = number.unwrap_or(self.row + 1);
-        self.is_hidden_row = element.is_on("hidden");
+        self.is_hidden_row = element.is_on("hidden") || is_zero(element, "ht");
         self.column = 0;
     }
 
@@ -238,6 +267,9 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let value = formula.map_or_else(|| self.shown(&cell), |formula| format!("={formula}"));
         let is_hidden = self.is_hidden_row
             || self.hidden_columns.iter().any(|(from, to)| (*from..=*to).contains(&column));
+        if self.hides_zeros && value_is_zero(&cell) {
+            return self.cells.hide(value);
+        }
         // A format without digits shows nothing.
         let unseen = match &*cell.kind {
             _ if !value.is_empty() || !has_value => None,
@@ -268,7 +300,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
                 // Missing in the table of texts.
                 Some(words.map_or_else(|| "\u{fffd}".to_owned(), |it| it.to_string()))
             }
-            "inlineStr" => Some(unescaped(&cell.inline)),
+            "inlineStr" => Some(cell.inline.shown()),
             "str" => Some(unescaped(value)),
             _ => None,
         }
@@ -296,13 +328,19 @@ impl<'s, 'c> Sheet<'s, 'c> {
 
     fn number(&self, number: f64, style: usize) -> String {
         let format = self.book.formats.get(style).unwrap_or(&NumberFormat::General);
-        let kind = match format {
-            NumberFormat::Date => ExcelDateTimeType::DateTime,
-            NumberFormat::Duration => ExcelDateTimeType::TimeDelta,
-            format => return format.shown(number).unwrap_or_else(|| general(number)),
-        };
-        shown(&Data::DateTime(ExcelDateTime::new(number, kind, self.book.is_1904)))
+        number_shown(number, format, self.book.is_1904)
     }
+}
+
+/// Returns whether a size is stated as zero, which hides a row or column.
+fn is_zero(element: &Element, name: &str) -> bool {
+    element.attribute(name).and_then(|size| size.parse().ok()) == Some(0.0_f64)
+}
+
+/// Returns whether the value of a cell is the number zero.
+fn value_is_zero(cell: &Cell) -> bool {
+    let value = cell.value.as_deref().unwrap_or_default();
+    matches!(&*cell.kind, "" | "n") && value.trim().parse() == Ok(0.0_f64)
 }
 
 /// Returns the column of a place such as `AB12`, from 0.

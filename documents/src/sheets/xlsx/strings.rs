@@ -2,59 +2,109 @@
 
 use std::borrow::Cow;
 
-use quick_xml::{Reader, events::Event};
+use quick_xml::{
+    Reader,
+    events::{BytesStart, Event},
+};
 
-use crate::{encoding, format::Format, look::STRUCK, unreadable::Unreadable, xml};
+use crate::{
+    encoding,
+    format::Format,
+    look::{self, Look},
+    unreadable::Unreadable,
+    xml,
+};
 
-/// Reads the shared texts, with marks of struck text and without phonetic hints.
+/// Text of runs, with raised digits and marks of struck text and without phonetic hints.
+#[derive(Default)]
+pub(super) struct RichText {
+    text: String,
+    /// Text of the open element `t`.
+    piece: String,
+    is_text: bool,
+    spoken: usize,
+    look: Look,
+}
+
+impl RichText {
+    pub(super) fn begin(&mut self, element: &BytesStart<'_>) {
+        match element.local_name().as_ref() {
+            "r" => self.look = Look::default(),
+            "rPh" => self.spoken += 1,
+            "t" => self.is_text = self.spoken == 0,
+            _ => self.set(element),
+        }
+    }
+
+    /// Sets a property of the run.
+    pub(super) fn set(&mut self, element: &BytesStart<'_>) {
+        match element.local_name().as_ref() {
+            "strike" => self.look.struck = Some(!xml::element(element).is_off("val")),
+            "vertAlign" => {
+                let place = xml::element(element).attribute("val");
+                self.look.raised = Some(place.as_deref() == Some("superscript"));
+                self.look.lowered = Some(place.as_deref() == Some("subscript"));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn end(&mut self, name: &str) {
+        match name {
+            "r" => self.look = Look::default(),
+            "rPh" => self.spoken = self.spoken.saturating_sub(1),
+            "t" => {
+                self.is_text = false;
+                self.text.push_str(&self.look.read(std::mem::take(&mut self.piece)));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn add(&mut self, event: &Event<'_>) {
+        if self.is_text {
+            self.piece.push_str(&xml::words(event));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Returns the whole text.
+    pub(super) fn shown(&self) -> String {
+        unescaped(&look::whole(&self.text))
+    }
+}
+
+/// Reads the shared texts.
 pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
     let damaged = |error: quick_xml::Error| Unreadable::damaged(Format::Xlsx, error);
     let words = decoded(bytes).map_err(|error| Unreadable::damaged(Format::Xlsx, error))?;
     let mut reader = Reader::from_str(&words);
-    let (mut all, mut text) = (Vec::new(), String::new());
-    let (mut is_text, mut spoken, mut is_struck) = (false, 0_usize, false);
-    let (mut is_open, mut is_mark_open) = (false, false);
+    let (mut all, mut text, mut is_open) = (Vec::new(), RichText::default(), false);
     loop {
         match reader.read_event().map_err(damaged)? {
             Event::Start(element) => match element.local_name().as_ref() {
                 "sst" => is_open = true,
-                "si" => text.clear(),
-                "r" => is_struck = false,
-                "rPh" => spoken += 1,
-                "strike" => is_struck = !xml::element(&element).is_off("val"),
-                "t" => {
-                    is_text = spoken == 0;
-                    // Adjacent struck runs get one pair of marks.
-                    if is_text && is_struck != is_mark_open {
-                        text.push_str(STRUCK);
-                        is_mark_open = is_struck;
-                    }
-                }
-                _ => {}
+                "si" => text = RichText::default(),
+                _ => text.begin(&element),
             },
             Event::Empty(element) => match element.local_name().as_ref() {
                 "si" => all.push(Box::default()),
-                "strike" => is_struck = !xml::element(&element).is_off("val"),
-                _ => {}
+                _ => text.set(&element),
             },
             Event::End(element) => match element.local_name().as_ref() {
                 "sst" => is_open = false,
-                "si" => {
-                    text.push_str(if std::mem::take(&mut is_mark_open) { STRUCK } else { "" });
-                    all.push(unescaped(&text).into());
-                }
-                "rPh" => spoken = spoken.saturating_sub(1),
-                "t" => is_text = false,
-                "r" => is_struck = false,
-                _ => {}
+                "si" => all.push(text.shown().into()),
+                name => text.end(name),
             },
             // A truncated table must not count as complete.
             Event::Eof if is_open => {
                 return Err(Unreadable::damaged(Format::Xlsx, "its texts break off"));
             }
             Event::Eof => return Ok(all),
-            event if is_text => text.push_str(&xml::words(&event)),
-            _ => {}
+            event => text.add(&event),
         }
     }
 }
