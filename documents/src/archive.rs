@@ -22,7 +22,7 @@ use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 
 use self::entry::{Budget, Entry, shown};
-pub(crate) use self::mailbox::is_mailbox;
+pub(crate) use self::{mailbox::is_mailbox, tarred::is_tar};
 use crate::{
     context::Context, format::Format, left_out::Kind, limits::Limits, unreadable::Unreadable,
     zstd::Frames,
@@ -167,7 +167,7 @@ pub(crate) fn extract(
     let Context { limits, depth, tally, .. } = *context;
     let format = Format::of(bytes, name)?;
     if depth > MAX_DEPTH {
-        return Err(Unreadable::damaged(format, "it lies too deep in other archives"));
+        return Err(too_deep());
     }
     let (mut text, mut count) = (String::new(), 0);
     let budget = Budget::of(bytes, limits);
@@ -217,9 +217,7 @@ fn list(
         let fault = match entry {
             Err(fault) => Some(fault),
             Ok(_) if !is_named(path) => None,
-            Ok(_) if depth + 1 >= MAX_DEPTH => {
-                Some(Unreadable::damaged(format, "it lies too deep in other archives"))
-            }
+            Ok(_) if depth + 1 >= MAX_DEPTH => Some(too_deep()),
             Ok(mut entry) => match within(&mut entry, path, &name, limits, depth, all) {
                 // The budget is shared by the whole archive.
                 Err(fault) if budget.is_spent() => return Err(fault),
@@ -359,6 +357,12 @@ fn inner_name(name: &str) -> &str {
 fn is_hidden(path: &str) -> bool {
     path.split('/')
         .any(|part| (part.starts_with('.') && part != ".." && part != ".") || part == "__MACOSX")
+}
+
+fn too_deep() -> Unreadable {
+    let what =
+        format!("it lies too deep, in more than {MAX_DEPTH} archives; unpack the outer ones");
+    Unreadable::NoMember { what: what.into() }
 }
 
 fn encoded(path: &str) -> String {

@@ -13,6 +13,9 @@ use crate::{
 /// Longest media type, in characters, that a message quotes.
 const MAX_KIND: usize = 100;
 
+/// Most comments and declarations that are skipped before a page.
+const MAX_COMMENTS: usize = 20;
+
 /// Bytes read of a part that names the type of an archive.
 const NAMING_PART: u64 = 1 << 20;
 
@@ -50,7 +53,7 @@ impl Format {
         if start.starts_with(b"\x28\xb5\x2f\xfd") {
             return Ok(Self::Zstd);
         }
-        if start.get(257..262) == Some(b"ustar") {
+        if archive::is_tar(start) {
             return Ok(Self::Tar);
         }
         // `%PDF-` may come after up to a kilobyte of other bytes. It does not count in a text
@@ -272,15 +275,20 @@ pub(crate) fn is_xhtml(name: &str) -> bool {
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("xhtml"))
 }
 
+/// Returns whether the first element is that of a page. Comments and an XML declaration may stand
+/// before it.
 fn looks_like_html(bytes: &[u8]) -> bool {
-    let head: Vec<u8> = bytes
-        .iter()
-        .copied()
-        .skip_while(u8::is_ascii_whitespace)
-        .take(15)
-        .map(|byte| byte.to_ascii_lowercase())
-        .collect();
-    head.starts_with(b"<!doctype html") || head.starts_with(b"<html")
+    let mut rest = bytes.trim_ascii_start();
+    for (start, end) in [("<!--", "-->"), ("<?", "?>")].into_iter().cycle().take(MAX_COMMENTS) {
+        if rest.starts_with(start.as_bytes())
+            && let Some(at) = memmem::find(rest, end.as_bytes())
+        {
+            rest = rest[at + end.len()..].trim_ascii_start();
+        }
+    }
+    let begins =
+        |with: &[u8]| rest.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
+    begins(b"<!doctype html") || begins(b"<html")
 }
 
 /// Returns whether a file is a page of HTML or a part of one.
@@ -328,7 +336,7 @@ mod tests {
 
     #[test]
     fn bytes_go_before_the_name_and_the_name_before_a_look() {
-        let cases: [(&[u8], &str, Format); 16] = [
+        let cases: [(&[u8], &str, Format); 19] = [
             (b"%PDF-1.7", "a.txt", Format::Pdf),
             (b"\r\njunk %PDF-1.7", "a.pdf", Format::Pdf),
             (b"\r\njunk %PDF-1.7\n%\xe2\xe3\x01\n", "a", Format::Pdf),
@@ -341,6 +349,9 @@ mod tests {
             (b"a,b", "a.tsv", Format::Csv),
             (b"<!DOCTYPE html><p>", "page", Format::Html),
             (b"<!DOCTYPE html><p>", "source.txt", Format::Text),
+            (b"<!-- saved from a --> <!-- b -->\n<HTML><p>", "page", Format::Html),
+            (b"<?xml version='1.0'?><!-- a --><!DOCTYPE html><p>", "page", Format::Html),
+            (b"<?xml version='1.0'?><!-- <html> --><feed/>", "feed", Format::Text),
             (b"{}", "a.ndjson", Format::Jsonl),
             (b"fn main() {}", "main.rs", Format::Text),
             (b"From: a@b\nTo: c@d\nMIME-Version: 1.0\n\nHi", "message", Format::Eml),
@@ -355,6 +366,8 @@ mod tests {
         for (bytes, what) in [
             (&b"GIF89a\x01\0"[..], "an image (GIF)"),
             (b"\xd0\xcf\x11\xe0", "an old Office"),
+            (b"\t\x08\x08\0\0\x05\x05\0", "an old workbook of Excel"),
+            (b"\t\0\x04\0\x02\0\x10\0", "an old workbook of Excel"),
             (b"PK\x03\x04", "ZIP archive is damaged: it is cut off"),
             (b"PK\x03\x04word/document", "DOCX is damaged: it is cut off"),
         ] {

@@ -96,7 +96,7 @@ pub(crate) fn text<'a>(
 }
 
 /// Returns whether more than one byte in a hundred is a control character. A log or table may have
-/// more, if a single one separates its fields.
+/// more, if they separate its fields and records.
 fn is_binary(text: &str) -> bool {
     let is_odd = |c: &char| {
         c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{b}' | '\u{1b}' | '\u{85}')
@@ -106,7 +106,7 @@ fn is_binary(text: &str) -> bool {
     let separates = || {
         text.chars()
             .filter(is_odd)
-            .all(|c| Some(c) == first && matches!(c, '\u{1}' | '\u{1c}'..='\u{1f}'))
+            .all(|c| matches!(c, '\u{1c}'..='\u{1f}') || (c == '\u{1}' && first == Some(c)))
             && control * 3 < text.len()
     };
     text.contains('\0') || (control * 100 > text.len() && !separates())
@@ -313,6 +313,8 @@ mod tests {
             decode(b"8=FIX\x0135=D\x0149=BUYER\x01").unwrap(),
             "8=FIX\u{1}35=D\u{1}49=BUYER\u{1}"
         );
+        let records = b"id\x1fname\x1e1\x1fAda\x1e2\x1fBob\x1e";
+        assert_eq!(decode(records).unwrap().as_bytes(), records);
         assert_eq!(
             decode(b"name\0value\0other text with some content\n").unwrap(),
             "name\nvalue\nother text with some content\n"

@@ -41,18 +41,36 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
             Some((item.attribute("id")?, name))
         })
         .collect();
-    let (mut text, mut missing) = (String::new(), 0);
+    let mut sheets: HashMap<String, String> = HashMap::new();
+    for item in book.all("item") {
+        let is_sheet = item.attribute("media-type").is_some_and(|kind| kind == "text/css");
+        let name = item.attribute("id").and_then(|id| names.get(&id)).filter(|_| is_sheet);
+        let Some(name) = name else { continue };
+        match package.read(name) {
+            Err(error @ Unreadable::TooLarge { .. }) => return Err(error),
+            Ok(Some(bytes)) => {
+                sheets.insert(name.clone(), String::from_utf8_lossy(&bytes).into_owned());
+            }
+            _ => {}
+        }
+    }
+    let (mut text, mut missing, mut encrypted) = (String::new(), 0, 0);
     for (number, chapter) in (1..).zip(book.all("itemref")) {
         if deadline.has_passed() {
             return Err(Unreadable::TooSlow(limits.time));
         }
         let name = chapter.attribute("idref").and_then(|id| names.get(&id).cloned());
-        if name.as_ref().is_some_and(|name| locked.contains(name)) {
-            return Err(Unreadable::Encrypted { format: Format::Epub });
-        }
-        let bytes = match name.map(|name| package.read(&name)) {
+        let is_locked = name.as_ref().is_some_and(|name| locked.contains(name));
+        encrypted += usize::from(is_locked);
+        let name = name.filter(|_| !is_locked);
+        let folder = name.as_deref().and_then(|name| name.rsplit_once('/')).map_or("", |it| it.0);
+        let linked = |address: &str| {
+            let path = percent_decode_str(address).decode_utf8_lossy();
+            sheets.get(&resolved(folder, &path)).cloned()
+        };
+        let bytes = match name.as_ref().map(|name| package.read(name)) {
             Some(Err(error @ Unreadable::TooLarge { .. })) => return Err(error),
-            Some(Ok(Some(bytes))) => html::extract_xhtml(&bytes, tally).ok(),
+            Some(Ok(Some(bytes))) => html::extract_xhtml(&bytes, tally, &linked).ok(),
             _ => None,
         };
         match bytes {
@@ -66,6 +84,9 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
                 tally.on_page(Kind::UnreadPages, 1, number);
             }
         }
+    }
+    if text.is_empty() && encrypted > 0 {
+        return Err(Unreadable::Encrypted { format: Format::Epub });
     }
     if text.is_empty() && missing > 0 {
         return Err(damaged("none of its chapters can be read"));

@@ -84,7 +84,7 @@ fn extract_within(
             (data_uris::named(cells.map_or(text, Cow::Owned), &tally), None)
         }
         Format::Html if detect::is_xhtml(name) => {
-            (Cow::Owned(html::extract_xhtml(bytes, &tally)?), None)
+            (Cow::Owned(html::extract_xhtml(bytes, &tally, &|_| None)?), None)
         }
         Format::Html => (Cow::Owned(html::extract(bytes, &tally)?), None),
         Format::Docx => (Cow::Owned(docx::extract(bytes, context)?), None),

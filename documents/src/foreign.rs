@@ -7,6 +7,9 @@ const MARKS_OF_TEXT: &[(&[u8], &str)] = &[
     (b"!<arch>\n", "an archive (ar or deb)"),
 ];
 
+/// A workbook that is no compound file: Excel 2 to 5.
+const OLD_EXCEL: &str = "an old workbook of Excel (2.0 to 5.0): save it as XLSX";
+
 /// First bytes of other formats.
 const MARKS: &[(&[u8], &str)] = &[
     (b"Rar!\x1a\x07", "an archive (RAR)"),
@@ -43,6 +46,11 @@ const MARKS: &[(&[u8], &str)] = &[
     (b"ARROW1\0", "a table (Arrow)"),
     (b"Obj\x01", "a table (Avro)"),
     (b"\x89HDF\r\n", "data (HDF5)"),
+    (b"\t\0\x04\0", OLD_EXCEL),
+    (b"\t\x02\x06\0", OLD_EXCEL),
+    (b"\t\x04\x06\0", OLD_EXCEL),
+    (b"\t\x08\x06\0", OLD_EXCEL),
+    (b"\t\x08\x08\0", OLD_EXCEL),
     (b"\xffWPC", "a document of WordPerfect"),
     (b"\xdb\xa5\x2d\0", "a document of Word 2"),
     (b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d", "a notebook of OneNote"),

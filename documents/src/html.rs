@@ -1,7 +1,11 @@
 //! Converts HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
+mod attributes;
+mod css;
 mod declarations;
+mod generated;
 mod lists;
+mod media;
 mod rules;
 mod styles;
 mod writer;
@@ -22,6 +26,7 @@ use crate::{
     xml,
 };
 use lists::List;
+pub(crate) use rules::Linked;
 use styles::Looks;
 use writer::Writer;
 
@@ -43,14 +48,28 @@ const WITHOUT_TEXT: [&str; 18] = [
 
 /// Reads a page, as XHTML if it declares to be.
 pub(crate) fn extract(bytes: &[u8], tally: &Tally) -> Result<String, Unreadable> {
-    let page = decoded(bytes)?;
-    let xhtml = xhtml::is_declared(&page).then(|| xhtml::as_html(&page));
-    read(xhtml.as_deref().unwrap_or(&page), tally, 0)
+    extract_linked(bytes, tally, &|_| None)
 }
 
-/// Reads a page as XHTML even if it does not declare to be, such as a book's chapter.
-pub(crate) fn extract_xhtml(bytes: &[u8], tally: &Tally) -> Result<String, Unreadable> {
-    read(&xhtml::as_html(&decoded(bytes)?), tally, 0)
+/// Reads a page. `linked` returns the style sheets that it refers to.
+pub(crate) fn extract_linked(
+    bytes: &[u8],
+    tally: &Tally,
+    linked: Linked<'_>,
+) -> Result<String, Unreadable> {
+    let page = decoded(bytes)?;
+    let xhtml = xhtml::is_declared(&page).then(|| xhtml::as_html(&page));
+    read(xhtml.as_deref().unwrap_or(&page), tally, linked, 0)
+}
+
+/// Reads a page as XHTML even if it does not declare to be, such as a book's chapter. `linked` returns
+/// the style sheets that it refers to.
+pub(crate) fn extract_xhtml(
+    bytes: &[u8],
+    tally: &Tally,
+    linked: Linked<'_>,
+) -> Result<String, Unreadable> {
+    read(&xhtml::as_html(&decoded(bytes)?), tally, linked, 0)
 }
 
 /// Decodes a page. Its declared encoding holds for bytes that are not UTF-8.
@@ -68,8 +87,13 @@ pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
 }
 
 /// Reads a page. `frames` is the number of pages around it.
-fn read(text: &str, tally: &Tally, frames: usize) -> Result<String, Unreadable> {
-    let mut page = parsed(text)?;
+fn read(
+    text: &str,
+    tally: &Tally,
+    linked: Linked<'_>,
+    frames: usize,
+) -> Result<String, Unreadable> {
+    let mut page = parsed(&attributes::bounded(text))?;
     feet_last(&mut page);
     let with = |looks: &Looks| {
         let mut walk = Walk {
@@ -84,17 +108,23 @@ fn read(text: &str, tally: &Tally, frames: usize) -> Result<String, Unreadable> 
         let text = in_one_pair_of_marks(&walk.writer.finish());
         (walk.seen, text, walk.tally.into_left_out())
     };
-    let looks = styles::looks(&page);
+    let looks = styles::looks(&page, linked);
     let (is_seen, mut shown, mut left_out) = with(&looks);
-    if !is_seen {
+    if !is_seen && has_script(&page) {
         // A page that hides all of itself waits for a script that shows it, so its styles are ignored.
         (_, shown, left_out) = with(&Looks::default());
     }
     if looks.is_cut {
         tally.in_part(Kind::UnreadParts, 1, "style");
     }
+    tally.in_part(Kind::UnreadParts, looks.not_generated, "counters of a style");
     tally.merge(&left_out);
     Ok(shown)
+}
+
+fn has_script(page: &Html) -> bool {
+    let is_script = |node: &Node| matches!(node, Node::Element(it) if it.name() == "script");
+    page.tree.root().descendants().any(|node| is_script(node.value()))
 }
 
 /// Parses a page and checks its depth while the tree grows.
@@ -168,8 +198,10 @@ impl Walk<'_> {
     /// Walks the tree without recursion.
     fn over(&mut self, page: &Html) {
         let looks = self.looks;
-        let is_unseen =
-            |node: NodeRef<'_, Node>| looks.hidden.contains(&node.id()) || is_hidden(node);
+        let is_unseen = |node: NodeRef<'_, Node>| {
+            let is_shown = || looks.shown.contains(&node.id());
+            looks.hidden.contains(&node.id()) || (is_hidden(node) && !is_shown())
+        };
         let (mut silent, mut unseen) = (0_usize, 0_usize);
         for edge in page.tree.root().traverse() {
             match edge {
@@ -197,6 +229,7 @@ impl Walk<'_> {
                     }
                     Node::Element(_) if is_silent(node) => silent -= 1,
                     Node::Element(element) if silent == 0 => {
+                        self.generated(node, 1);
                         if looks.struck.contains(&node.id()) {
                             self.writer.strike_ends();
                         }
@@ -223,6 +256,16 @@ impl Walk<'_> {
         if self.looks.struck.contains(&node.id()) {
             self.writer.strike();
         }
+        self.generated(node, 0);
+    }
+
+    /// Writes the text that a style puts before (0) or after (1) the content of an element.
+    fn generated(&mut self, node: NodeRef<'_, Node>, place: usize) {
+        let text = self.looks.generated.get(&node.id()).and_then(|texts| texts.get(place));
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            self.seen = true;
+            self.writer.text(text);
+        }
     }
 
     fn words(&mut self, node: NodeRef<'_, Node>, text: &str) {
@@ -231,7 +274,11 @@ impl Walk<'_> {
             return self.hide();
         }
         self.seen |= !text.trim().is_empty();
-        self.writer.text(text);
+        let parent = node.parent().and_then(|parent| self.looks.lines.get(&parent.id()));
+        match parent {
+            Some(collapses) if !text.trim().is_empty() => self.writer.lines(text, *collapses),
+            _ => self.writer.text(text),
+        }
     }
 
     /// Ends words that are not seen: counts them, and marks them in the text if the limits ask for that.
@@ -257,7 +304,7 @@ impl Walk<'_> {
             or_counted(match frames >= MAX_FRAMES {
                 _ if page.trim().is_empty() => Ok(String::new()),
                 true => Err(Unreadable::damaged(Format::Html, "its frames are nested too deeply")),
-                false => read(page, tally, frames + 1),
+                false => read(page, tally, &|_| None, frames + 1),
             })
         };
         match element.name() {

@@ -2,6 +2,8 @@
 
 mod base64;
 mod boundaries;
+mod encoded_words;
+mod enriched;
 mod flowed;
 mod uuencode;
 mod words;
@@ -40,7 +42,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
     let whole = wide(bytes)?;
     let bytes = boundaries::unmistakable(message_in(whole.as_deref().unwrap_or(bytes)));
-    let bytes = with_header_in_utf8(bytes);
+    let bytes = encoded_words::joined(with_header_in_utf8(bytes));
     let message = MessageParser::default()
         .parse(&*bytes)
         .ok_or_else(|| Unreadable::damaged(Format::Eml, "it has no header"))?;
@@ -84,14 +86,17 @@ pub(crate) fn message_in(bytes: &[u8]) -> &[u8] {
 fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>) -> String {
     let header = [
         ("From", message.from().map(people)),
+        ("Reply-To", reply_to(message)),
         ("To", message.to().map(people)),
         ("Cc", message.cc().map(people)),
-        ("Date", message.date().map(mail_parser::DateTime::to_rfc3339)),
+        ("Bcc", message.bcc().map(people)),
+        ("Date", date(message)),
         ("Subject", message.subject().map(str::to_owned)),
     ];
     let header = header
         .into_iter()
-        .filter_map(|(name, value)| Some(format!("{name}: {}", value?)))
+        .filter_map(|(name, value)| Some((name, value.filter(|it| !it.trim().is_empty())?)))
+        .map(|(name, value)| format!("{name}: {value}"))
         .collect::<Vec<_>>()
         .join("\n");
     let mut parts = vec![header];
@@ -111,6 +116,7 @@ fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>
             parts.push(shown(name, text_of(&bytes, name, depth + 1)));
         }
     }
+    let choices = choices(message);
     // Skips style sheets and scripts of a page saved as a message.
     let is_text = |part: &&MessagePart<'_>| {
         let kind = part.content_type().and_then(|kind| kind.subtype()).unwrap_or_default();
@@ -119,6 +125,15 @@ fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>
         !others.iter().any(|other| kind.eq_ignore_ascii_case(other))
             || part.attachment_name().is_some()
     };
+    // Enriched text repeats the plain text beside it.
+    let repeated: Vec<&MessagePart<'_>> = (0..)
+        .zip(&message.parts)
+        .filter(|(id, part)| is_enriched(part) && choices.contains_key(id))
+        .map(|(_, part)| part)
+        .collect();
+    let is_text = |part: &&MessagePart<'_>| {
+        is_text(part) && !repeated.iter().any(|it| std::ptr::eq(*it, *part))
+    };
     for attachment in attachments.into_iter().filter(is_text) {
         parts.push(attached(message, attachment, depth, tally, text_of));
     }
@@ -126,20 +141,66 @@ fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>
     parts.join("\n\n")
 }
 
+/// Returns the date, as it is written if it is not in the usual form.
+fn date(message: &Message<'_>) -> Option<String> {
+    let date = message.date().filter(|date| date.is_valid());
+    date.map(mail_parser::DateTime::to_rfc3339).or_else(|| {
+        let raw = message.header_raw("Date")?;
+        Some(raw.split_whitespace().collect::<Vec<_>>().join(" "))
+    })
+}
+
+/// Returns the addresses for answers, if they are not those of the sender.
+fn reply_to(message: &Message<'_>) -> Option<String> {
+    let of = |address: &Address<'_>| {
+        address.iter().filter_map(|one| one.address().map(str::to_lowercase)).collect::<Vec<_>>()
+    };
+    let reply_to = message.reply_to()?;
+    (message.from().map(of) != Some(of(reply_to))).then(|| people(reply_to))
+}
+
 /// Returns the parts of the message itself, and its attachments. If the parser could not decode the
-/// text, it lists the text as an attachment; that is mended if there is no other text.
+/// text, it lists the text as an attachment; so it does with enriched text, and with the root of
+/// related parts that is not the first. That is mended if there is no other text.
 fn parts_of<'m>(message: &'m Message<'m>) -> (Vec<&'m MessagePart<'m>>, Vec<&'m MessagePart<'m>>) {
     let bodies = bodies(message);
     let is_said = bodies.iter().any(|body| has_words(body));
+    let roots = roots(message);
+    let is_root = |part: &MessagePart<'_>| {
+        part.content_id().is_some_and(|id| roots.contains(&id.trim_matches(['<', '>'])))
+    };
     let is_given_up = |part: &&MessagePart<'_>| {
         let kind = part.content_type().map(mail_parser::ContentType::ctype);
         !is_said
-            && part.is_encoding_problem
+            && (part.is_encoding_problem || is_enriched(part) || is_root(part))
             && part.attachment_name().is_none()
             && kind.is_some_and(|kind| kind.eq_ignore_ascii_case("text"))
     };
     let (given_up, attached) = message.attachments().partition(is_given_up);
     if is_said { (bodies, attached) } else { ([bodies, given_up].concat(), attached) }
+}
+
+/// Returns the style sheet among the parts of a saved page.
+fn style_sheet(message: &Message<'_>, address: &str) -> Option<String> {
+    let id = address.strip_prefix("cid:").unwrap_or(address);
+    let is_named = |part: &&MessagePart<'_>| {
+        part.is_content_type("text", "css")
+            && (part.content_location() == Some(address)
+                || part.content_id().is_some_and(|it| it.trim_matches(['<', '>']) == id))
+    };
+    let part = message.parts.iter().find(is_named)?;
+    Some(String::from_utf8_lossy(part.contents()).into_owned())
+}
+
+/// Returns the ids of the parts that related parts name as their roots.
+fn roots<'m>(message: &'m Message<'_>) -> Vec<&'m str> {
+    let related = message.parts.iter().filter(|it| it.is_content_type("multipart", "related"));
+    let start = |part: &'m MessagePart<'_>| part.content_type()?.attribute("start");
+    related.filter_map(start).map(|id| id.trim().trim_matches(['<', '>'])).collect()
+}
+
+fn is_enriched(part: &MessagePart<'_>) -> bool {
+    part.is_content_type("text", "enriched") || part.is_content_type("text", "richtext")
 }
 
 /// Returns the text of a part of the message.
@@ -153,7 +214,11 @@ fn said(
     };
     let text = words(message, part, parsed);
     if matches!(part.body, PartType::Html(_)) || part.is_content_type("text", "html") {
-        return html::extract(text.as_bytes(), tally);
+        let linked = |address: &str| style_sheet(message, address);
+        return html::extract_linked(text.as_bytes(), tally, &linked);
+    }
+    if is_enriched(part) {
+        return Ok(enriched::plain(&text));
     }
     let text = flowed::unbroken(part, text.replace("\r\n", "\n"));
     Ok(text.trim().to_owned())
@@ -247,6 +312,9 @@ fn attached(
     }
     let read = match &part.body {
         PartType::Message(message) => Ok(text(message, depth + 1, tally, text_of)),
+        PartType::Text(parsed) if is_enriched(part) => {
+            Ok(enriched::plain(&words(message, part, parsed)))
+        }
         // A fragment of HTML is not recognized by its bytes.
         _ if part.is_content_type("text", "html") && !name.contains('.') => {
             text_of(&contents(message, part), "page.html", depth + 1)

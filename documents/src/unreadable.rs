@@ -72,7 +72,7 @@ pub enum Unreadable {
         /// The limit.
         most: u32,
     },
-    /// A member that is missing in the archive, or that is no file.
+    /// A member that is missing in the archive, that is no file, or that is not unpacked.
     #[error("{what}")]
     NoMember {
         /// Description of the fault.

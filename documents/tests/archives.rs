@@ -413,3 +413,43 @@ fn folders_and_hidden_files_are_counted_too() {
     let refused = archives::members(&tar(&files), "a.tar", &limits).unwrap_err();
     assert_eq!(refused, Unreadable::TooManyMembers { most: 200 });
 }
+
+#[test]
+fn names_and_methods_of_older_programs_are_read() {
+    // The `zip` crate writes UTF-8 alone, so the name is changed afterwards.
+    let renamed = |placeholder: &str, name: &[u8]| {
+        let mut bytes = stored(&[(placeholder, b"Ebb")]);
+        for at in 0..bytes.len() - name.len() {
+            if bytes[at..].starts_with(placeholder.as_bytes()) {
+                bytes[at..at + name.len()].copy_from_slice(name);
+            }
+        }
+        bytes
+    };
+    for (name, expected) in [
+        (&b"\x8e\x91\x97\xbf.txt"[..], "資料.txt"),
+        (b"\x9abung \x81ber\x81s.txt", "Übung überüs.txt"),
+        (b"\xa6lu\x9cou\x9fk\xec.txt", "Žluťoučký.txt"),
+    ] {
+        let zip = renamed(&"n".repeat(name.len()), name);
+        assert_eq!(listed(&zip, "a.zip"), [(expected.to_owned(), None)]);
+        assert_eq!(member(&zip, "a.zip", expected).unwrap().0, b"Ebb");
+        let mut header = tar::Header::new_old();
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name);
+        header.set_size(3);
+        header.set_mode(0o644);
+        header.set_cksum();
+        let mut tar = tar::Builder::new(Vec::new());
+        tar.append(&header, &b"Ebb"[..]).unwrap();
+        let tar = tar.into_inner().unwrap();
+        assert_eq!(extract(&tar, "a", &Limits::default()).unwrap().format, Format::Tar);
+        assert!(!listed(&tar, "a.tar")[0].0.contains('\u{fffd}'));
+    }
+    let mut packed = stored(&[("a.txt", b"Ebb")]);
+    let directory = packed.windows(4).position(|it| it == b"PK\x01\x02").unwrap();
+    for method in [8, directory + 10] {
+        packed[method] = 12;
+    }
+    let listed = extract(&packed, "a.zip", &Limits::default()).unwrap().text;
+    assert!(listed.contains("packed by a method"), "{listed}");
+}

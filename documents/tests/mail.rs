@@ -135,3 +135,35 @@ fn where_the_plain_text_is_blank_the_html_is_the_message() {
     );
     assert_eq!(text(message(" ", mixed)), format!("{header}\n\nonly here\n\nA footer."));
 }
+
+#[test]
+fn a_header_is_shown_as_it_is_written() {
+    let message = "From: a@example.org\r\nReply-To: Desk <d@example.org>\r\nTo: \r\nBcc: c@example.org\r\n\
+        Date: 2026-01-05 14:30:00\r\nSubject: =?utf-8?Q?5_=E2=82?=\r\n =?utf-8?Q?=AC?=\r\n\r\nbody";
+    let text = read(message.as_bytes(), "a.eml").unwrap().text;
+    let expected = "From: a@example.org\nReply-To: Desk <d@example.org>\nBcc: c@example.org\n\
+        Date: 2026-01-05 14:30:00\nSubject: 5 €\n\nbody";
+    assert_eq!(text, expected);
+    let same = message.replace("Desk <d@", "Ann <A@").replace("2026-01-05 14:30:00", "x");
+    let text = read(same.as_bytes(), "a.eml").unwrap().text;
+    assert!(!text.contains("Reply-To") && text.contains("Date: x\n"), "{text}");
+}
+
+#[test]
+fn enriched_text_is_text() {
+    let enriched = "Content-Type: text/enriched\r\n\r\n<bold>Ebb</bold> and\r\nflow";
+    assert_eq!(said(enriched.as_bytes()), "Ebb and flow");
+    let plain = "Content-Type: text/plain\r\n\r\nEbb and flow";
+    let choice = format!(
+        "Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\n{plain}\r\n--b\r\n{enriched}\r\n--b--\r\n"
+    );
+    assert_eq!(said(choice.as_bytes()), "Ebb and flow");
+}
+
+#[test]
+fn the_root_of_related_parts_is_named() {
+    let part = "Content-Type: multipart/related; boundary=b; start=\"<m>\"\r\n\r\n--b\r\n\
+        Content-Type: text/csv\r\nContent-ID: <i>\r\n\r\na,b\r\n--b\r\n\
+        Content-Type: text/html\r\nContent-ID: <m>\r\n\r\n<p>the <b>root</b></p>\r\n--b--\r\n";
+    assert_eq!(said(part.as_bytes()), "the root\n\n## Attachment: without a name\n\na,b");
+}

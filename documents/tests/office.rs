@@ -309,6 +309,11 @@ fn what_is_locked_is_named() {
         "META-INF/encryption.xml",
         "<encryption><CipherReference URI=\"OEBPS/one.xhtml\"/></encryption>".into(),
     ));
+    // One locked chapter costs itself alone.
+    let one = read(&package(&book), "a.epub").unwrap();
+    assert_eq!((&*one.text, one.left_out.pages()), ("# Flow\n\nIt comes.", vec![1, 2]));
+    let all = "<encryption><CipherReference URI=\"OEBPS/one.xhtml\"/><CipherReference URI=\"OEBPS/text/two b.xhtml\"/></encryption>";
+    book.last_mut().unwrap().1 = all.into();
     let mut text = odt();
     text.push(("META-INF/manifest.xml", "<m><encryption-data/></m>".into()));
     for (parts, format) in [(book, Format::Epub), (text, Format::Odt)] {

@@ -1,15 +1,36 @@
 //! Tar archives.
 
-use std::io::Read;
+use std::{borrow::Cow, io::Read};
 
 use tar::EntryType;
 
 use super::entry::{Budget, Entry, Visit, no_file};
-use crate::{format::Format, unreadable::Unreadable};
+use crate::{code_page::CodePage, encoding, format::Format, unreadable::Unreadable};
 
 /// Returns whether the first bytes of a file are those of a tar archive.
-pub(super) fn is_tar(start: &[u8]) -> bool {
-    start.get(257..262) == Some(b"ustar")
+pub(crate) fn is_tar(start: &[u8]) -> bool {
+    start.get(257..262) == Some(b"ustar") || has_checksum(start)
+}
+
+/// Returns whether a header has its checksum, the only mark of archives older than POSIX.
+fn has_checksum(start: &[u8]) -> bool {
+    const CHECKSUM: std::ops::Range<usize> = 148..156;
+    let Some(header) = start.get(..512) else { return false };
+    let Ok(digits) = std::str::from_utf8(&header[CHECKSUM]) else { return false };
+    let digits = digits.trim_matches([' ', '\0']);
+    let byte =
+        |(at, byte): (usize, &u8)| u32::from(if CHECKSUM.contains(&at) { b' ' } else { *byte });
+    header[0] != 0
+        && u32::from_str_radix(digits, 8)
+            .is_ok_and(|sum| sum == header.iter().enumerate().map(byte).sum::<u32>())
+}
+
+/// Decodes a path: as UTF-8, else in the likeliest older encoding.
+fn decoded(path: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(path) {
+        Ok(path) => Cow::Borrowed(path),
+        Err(_) => CodePage::of(encoding::of(path), path).decoded(path),
+    }
 }
 
 /// Calls `visit` for each file.
@@ -23,7 +44,7 @@ pub(super) fn each(
     let entries = archive.entries().map_err(|error| budget.fault(format, &error))?;
     for entry in entries {
         let mut entry = entry.map_err(|error| budget.fault(format, &error))?;
-        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let path = decoded(&entry.path_bytes()).into_owned();
         let path = path.strip_prefix("./").unwrap_or(&path);
         let flow = match entry.header().entry_type() {
             EntryType::Directory => continue,

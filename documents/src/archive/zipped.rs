@@ -8,7 +8,7 @@ use std::{
 };
 
 use zip::{
-    ZipArchive, ZipReadOptions,
+    CompressionMethod, ZipArchive, ZipReadOptions,
     read::{Config, ZipFile},
     result::{ZipError, ZipResult},
     unstable::read::ZipIterable,
@@ -67,7 +67,7 @@ fn named(name: &[u8], names: &Names<'_>) -> Option<String> {
                 all.push(b'\n');
             }
         }
-        Some(CodePage::of(encoding::of(&all), &all))
+        Some(CodePage::of_names(encoding::of(&all), &all))
     };
     match std::str::from_utf8(name) {
         Ok(name) => Some(name.to_owned()),
@@ -99,6 +99,13 @@ fn give<R: Read>(
         Ok(file) if file.is_symlink() => visit(&path, Err(no_file(&path))),
         Ok(file) => {
             let path = named(file.name_raw(), names).unwrap_or(path);
+            if !matches!(
+                file.compression(),
+                CompressionMethod::Stored | CompressionMethod::Deflated
+            ) {
+                let what = "it is packed by a method that is not read; pack it with Deflate";
+                return visit(&path, Err(Unreadable::NoMember { what: what.into() }));
+            }
             let mut reader = budget.bound(file);
             visit(&path, Ok(Entry { format, reader: &mut reader, budget: budget.clone() }))
         }

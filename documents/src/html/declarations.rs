@@ -1,5 +1,6 @@
 //! Style declarations that hide text, strike it out, or set the marks of lists.
 
+use super::css::{split_outside, unescaped};
 use crate::colors::{Ground, Rgb, WHITE, hexadecimal};
 
 /// A property with its value.
@@ -18,7 +19,20 @@ pub(super) enum Property {
     /// Width, height and their maxima. If one is near zero, [`Self::Overflow`] hides the content.
     Size(&'static str),
     Overflow,
+    /// `position`: `left` and `clip` take effect with some of its values only.
+    Position,
+    /// Names of animations, and how they end.
+    Animation(&'static str),
+    /// Text of `::before` and `::after`.
+    Content,
+    /// Changes of counters: `counter-reset`, `counter-increment`.
+    Counter(&'static str),
+    /// `white-space`.
+    Spaces,
     Color,
+    /// Paint of the letters of a drawing.
+    Fill,
+    Stroke,
     Ground,
     Line,
     Marker,
@@ -45,13 +59,20 @@ pub(super) enum Said {
 /// Offset in pixels to the left or upwards beyond which nothing is seen.
 const FAR: f64 = -999.0;
 
+/// Opacity below which nothing is seen.
+const FAINT: f64 = 0.05;
+
 /// Returns the declarations of a style that are read here.
 pub(super) fn declarations(style: &str) -> impl Iterator<Item = Declaration> {
-    style.split(';').filter_map(|rule| {
-        let (name, value) = rule.split_once(':')?;
-        let name = name.trim().to_ascii_lowercase();
-        let value = value.trim().to_ascii_lowercase();
+    split_outside(style, ';').filter_map(|rule| {
+        let (name, raw) = rule.split_once(':')?;
+        let name = unescaped(name.trim()).to_ascii_lowercase();
+        let value = unescaped(raw.trim()).to_ascii_lowercase();
         let important = value.ends_with("!important");
+        if name == "content" {
+            let said = Said::Word(raw.trim().trim_end_matches("!important").trim_end().to_owned());
+            return Some(Declaration { property: Property::Content, said, important });
+        }
         let value = value.trim_end_matches("!important").trim_end();
         let (property, said) = said(&name, value)?;
         Some(Declaration { property, said, important })
@@ -62,6 +83,7 @@ fn said(name: &str, value: &str) -> Option<(Property, Said)> {
     let length = || length(value);
     let is_nothing = || length().is_some_and(|length| (0.0..=1.0).contains(&length));
     let other = |name, hides| Some((Property::Other(name), Said::Is(hides)));
+    let word = |property| Some((property, Said::Word(value.to_owned())));
     let size = |name| Some((Property::Size(name), Said::Is(is_nothing())));
     match name {
         "display" => other("display", value == "none"),
@@ -71,14 +93,22 @@ fn said(name: &str, value: &str) -> Option<(Property, Said)> {
             _ => None,
         },
         "content-visibility" => other("content-visibility", value == "hidden"),
-        "opacity" => other("opacity", value.trim_end_matches('%').parse() == Ok(0.0)),
+        "opacity" => other("opacity", opacity(value).is_some_and(|it| it < FAINT)),
         "font-size" => other("font-size", is_nothing()),
         "font" => other("font-size", value.split([' ', '/']).find_map(self::length) == Some(0.0)),
         "filter" => other("filter", is_of_nothing(value)),
         "left" => other("left", length().is_some_and(|it| it <= FAR)),
         "top" => other("top", length().is_some_and(|it| it <= FAR)),
         "right" => other("right", length().is_some_and(|it| it <= FAR)),
-        "text-indent" => other("text-indent", length().is_some_and(|it| it <= FAR)),
+        "text-indent" => match value.strip_suffix('%').and_then(|it| it.parse::<f64>().ok()) {
+            // Moves the text out of a box that clips it.
+            Some(percent) => Some((Property::Size("text-indent"), Said::Is(percent >= 100.0))),
+            None => other("text-indent", length().is_some_and(|it| it <= FAR)),
+        },
+        "margin-top" => other("margin-top", length().is_some_and(|it| it <= FAR)),
+        "mask" | "mask-image" | "-webkit-mask" | "-webkit-mask-image" => {
+            other("mask", is_mask_of_nothing(value))
+        }
         "margin-left" => other("margin-left", length().is_some_and(|it| it <= FAR)),
         "transform" => other("transform", is_shrunk(value)),
         "clip" => other("clip", is_clip_of_nothing(value)),
@@ -91,6 +121,14 @@ fn said(name: &str, value: &str) -> Option<(Property, Said)> {
             let hides = ["hidden", "clip"].iter().any(|word| value.contains(word));
             Some((Property::Overflow, Said::Is(hides)))
         }
+        "position" => word(Property::Position),
+        "animation" | "animation-name" | "-webkit-animation" => word(Property::Animation("name")),
+        "animation-fill-mode" => word(Property::Animation("end")),
+        "counter-reset" => word(Property::Counter("reset")),
+        "counter-increment" => word(Property::Counter("increment")),
+        "white-space" => word(Property::Spaces),
+        "fill" => Some((Property::Fill, Said::Is(value != "none" && !is_clear(value)))),
+        "stroke" => Some((Property::Stroke, Said::Is(value != "none" && !is_clear(value)))),
         "color" if is_clear(value) => Some((Property::Color, Said::Clear)),
         "color" => Some((Property::Color, Said::Color(color(value)))),
         "background-clip" | "-webkit-background-clip" => {
@@ -118,8 +156,15 @@ fn said(name: &str, value: &str) -> Option<(Property, Said)> {
     }
 }
 
+fn opacity(value: &str) -> Option<f64> {
+    match value.strip_suffix('%') {
+        Some(percent) => percent.parse().ok().map(|it: f64| it / 100.0),
+        None => value.parse().ok(),
+    }
+}
+
 /// Converts a length to pixels, for an em of 16 pixels and a viewport of 1,000.
-fn length(value: &str) -> Option<f64> {
+pub(super) fn length(value: &str) -> Option<f64> {
     let end = value.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+'));
     let (number, unit) = value.split_at(end.unwrap_or(value.len()));
     let number: f64 = number.parse().ok()?;
@@ -149,6 +194,12 @@ fn is_shrunk(value: &str) -> bool {
             _ => false,
         }
     })
+}
+
+/// Whether a mask is a gradient of transparent colors alone.
+fn is_mask_of_nothing(value: &str) -> bool {
+    let stops = value.strip_prefix("linear-gradient(").and_then(|it| it.strip_suffix(')'));
+    stops.is_some_and(|stops| split_outside(stops, ',').all(|it| is_clear(it.trim())))
 }
 
 /// Whether a filter makes its element transparent.
@@ -210,10 +261,40 @@ pub(super) fn color(value: &str) -> Option<Rgb> {
         };
         return hexadecimal(&long);
     }
-    let numbers = value.strip_prefix("rgb(")?.strip_suffix(')')?;
-    let mut numbers = numbers.split([',', ' ']).filter(|it| !it.is_empty()).map(str::parse);
-    let mut next = || numbers.next()?.ok();
-    Some([next()?, next()?, next()?])
+    let (kind, numbers) = value.strip_suffix(')')?.split_once('(')?;
+    let mut numbers = numbers.split([',', ' ', '/']).filter(|it| !it.is_empty());
+    let mut next = || numbers.next();
+    let [red, green, blue] = match kind {
+        "rgb" | "rgba" => {
+            let part = |it: &str| match it.strip_suffix('%') {
+                Some(percent) => percent.parse().ok().map(|it: f64| it * 2.55),
+                None => it.parse().ok(),
+            };
+            [part(next()?)?, part(next()?)?, part(next()?)?]
+        }
+        "hsl" | "hsla" => {
+            let hue = next()?.trim_end_matches("deg").parse().ok()?;
+            let percent =
+                |it: &str| it.trim_end_matches('%').parse().ok().map(|it: f64| it / 100.0);
+            from_hsl(hue, percent(next()?)?, percent(next()?)?)
+        }
+        _ => return None,
+    };
+    // The color of a half transparent letter depends on more.
+    if next().is_some_and(|alpha| opacity(alpha).is_none_or(|it| it < 1.0)) {
+        return None;
+    }
+    let is_color = |part: &f64| (0.0..=255.5).contains(part);
+    [red, green, blue].iter().all(is_color).then(|| [red, green, blue].map(|it| it.round() as u8))
+}
+
+/// Converts hue (in degrees), saturation and lightness to red, green and blue of up to 255.
+fn from_hsl(hue: f64, saturation: f64, lightness: f64) -> [f64; 3] {
+    let chroma = saturation * lightness.min(1.0 - lightness);
+    [0.0, 8.0, 4.0].map(|offset| {
+        let place = (offset + hue / 30.0).rem_euclid(12.0);
+        255.0 * (lightness - chroma * (place - 3.0).min(9.0 - place).clamp(-1.0, 1.0))
+    })
 }
 
 #[cfg(test)]
@@ -222,11 +303,29 @@ mod tests {
 
     #[test]
     fn colors_and_lengths_are_known_in_their_spellings() {
-        for said in ["white", "#fff", "#FFFF", "#ffffff", "rgb(255, 255, 255)", "rgb(255 255 255)"]
-        {
+        for said in [
+            "white",
+            "#fff",
+            "#FFFF",
+            "#ffffff",
+            "rgb(255, 255, 255)",
+            "rgb(255 255 255)",
+            "rgb(100% 100% 100% / 1)",
+            "rgba(255,255,255,1.0)",
+            "hsl(0,0%,100%)",
+            "hsl(120deg 40% 100%)",
+        ] {
             assert_eq!(color(&said.to_lowercase()), Some(WHITE), "{said}");
         }
-        for said in ["var(--ink)", "inherit", "#ff", "rgb(300,0,0)", "url(a.png)"] {
+        for said in [
+            "var(--ink)",
+            "inherit",
+            "#ff",
+            "rgb(300,0,0)",
+            "url(a.png)",
+            "rgba(9,9,9,.5)",
+            "hsl(a)",
+        ] {
             assert_eq!(color(said), None, "{said}");
         }
         for (said, right) in [
@@ -241,6 +340,7 @@ mod tests {
         ] {
             assert_eq!(is_clear(said), right, "{said}");
         }
+        assert_eq!(color("hsl(120, 100%, 50%)"), Some([0, 255, 0]));
         assert_eq!(length("-100em"), Some(-1_600.0));
         assert_eq!(length("50%"), None);
     }

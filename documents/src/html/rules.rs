@@ -1,8 +1,14 @@
 //! Rules of a page's own style sheets, with their weights.
 
+use std::collections::{HashMap, HashSet};
+
 use scraper::{Html, Selector};
 
-use super::declarations::{Declaration, declarations};
+use super::{
+    css::{closing_brace, find_outside, split_outside, with_variables},
+    declarations::{Declaration, Property, Said, declarations},
+    media,
+};
 
 /// Deepest nesting of rules.
 const MAX_NESTING: usize = 8;
@@ -13,12 +19,18 @@ const MAX_SELECTORS: usize = 20;
 /// Most bytes of a rule's combined selectors: each `&` repeats the outer ones.
 const MAX_SELECTOR_BYTES: usize = 4 << 10;
 
+/// Returns the style sheet at an address, if it is part of the document.
+pub(crate) type Linked<'s> = &'s dyn Fn(&str) -> Option<String>;
+
 /// Weight of a declaration, compared field by field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Weight {
     pub(super) important: bool,
     /// Whether it stands in the element's `style` attribute.
     pub(super) inline: bool,
+    /// Rank of its `@layer`; without one it has the greatest weight. Of important declarations it
+    /// is the other way round.
+    pub(super) layer: usize,
     /// Counts of ids; of classes, attributes and states; of tags.
     pub(super) specificity: [usize; 3],
     pub(super) order: usize,
@@ -28,10 +40,19 @@ pub(super) struct Weight {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) selector: Selector,
+    pub(super) target: Target,
     /// A class or id that an element needs to match.
     pub(super) name: Option<String>,
     pub(super) said: Declaration,
     pub(super) weight: Weight,
+}
+
+/// The box of an element that a rule is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Element,
+    Before,
+    After,
 }
 
 /// Rules of a page's own style sheets with properties that are read here.
@@ -40,67 +61,217 @@ pub(super) struct Rules {
     pub(super) rules: Vec<Rule>,
     /// Whether rules beyond the limits above were left out.
     pub(super) is_cut: bool,
+    /// Whether a linked style sheet is missing.
+    pub(super) is_incomplete: bool,
+    /// Animations that end with their element in sight.
+    pub(super) fade_ins: HashSet<String>,
+    /// Ranks of layers by their names.
+    layers: HashMap<String, usize>,
+    /// Values of variables; `None` if a value depends on the element.
+    variables: HashMap<String, Option<String>>,
+}
+
+/// The declarations of a rule, before variables are replaced.
+struct Block {
+    selectors: String,
+    body: String,
+    layer: usize,
+}
+
+/// The rules around a rule.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    selectors: &'a str,
+    layer: &'a str,
+    depth: usize,
 }
 
 impl Rules {
-    pub(super) fn of(page: &Html) -> Self {
-        let mut rules = Self::default();
-        let Ok(sheets) = Selector::parse("style") else { return rules };
+    pub(super) fn of(page: &Html, linked: Linked<'_>) -> Self {
+        let (mut rules, mut blocks) = (Self::default(), Vec::new());
+        let Ok(sheets) = Selector::parse("style, link[rel~=stylesheet]") else { return rules };
         for sheet in page.select(&sheets) {
             // For print, speech or narrow screens.
-            if sheet.attr("media").is_some_and(|media| !is_for_screens(media)) {
+            if sheet.attr("media").is_some_and(|media| !media::holds(media)) {
                 continue;
             }
-            let sheet = without_comments(&sheet.text().collect::<String>());
-            of_sheet(&sheet, "", 0, &mut rules);
+            let text = match sheet.value().name() {
+                "link" => linked(sheet.attr("href").unwrap_or_default()),
+                _ => Some(sheet.text().collect::<String>()),
+            };
+            let Some(text) = text else {
+                rules.is_incomplete = true;
+                continue;
+            };
+            // Old pages hide their sheets from older browsers in a comment of HTML.
+            let text = without_comments(&text.replace("<!--", "").replace("-->", ""));
+            let around = Around { selectors: "", layer: "", depth: 0 };
+            of_sheet(&text, around, &mut rules, &mut blocks);
+        }
+        // A style attribute may define a variable for some elements alone.
+        if let Ok(own) = Selector::parse("[style*=\"--\"]") {
+            for style in page.select(&own).filter_map(|element| element.attr("style")) {
+                rules.define("", style);
+            }
+        }
+        for block in &blocks {
+            rules.define(&block.selectors, &block.body);
+        }
+        for block in &blocks {
+            add(block, &mut rules);
         }
         rules
     }
+
+    /// Returns a style with its variables replaced. `own` is the style that may define them itself.
+    pub(super) fn resolved<'s>(&self, style: &'s str, own: &str) -> std::borrow::Cow<'s, str> {
+        with_variables(style, |name| {
+            if let Some((_, value)) = variables(own).filter(|(known, _)| *known == name).last() {
+                return Ok(Some(value.to_owned()));
+            }
+            match self.variables.get(name) {
+                Some(Some(value)) => Ok(Some(value.clone())),
+                Some(None) => Err(()),
+                None => Ok(None),
+            }
+        })
+    }
+
+    /// Keeps the variables that a rule defines.
+    fn define(&mut self, selectors: &str, body: &str) {
+        let is_for_all = split_outside(selectors, ',')
+            .any(|it| matches!(it.trim(), ":root" | "html" | "body" | "*" | ":host"));
+        for (name, value) in variables(body) {
+            let value = is_for_all.then(|| value.to_owned());
+            match self.variables.get_mut(name) {
+                Some(known) if *known != value => *known = None,
+                Some(_) => {}
+                None => drop(self.variables.insert(name.to_owned(), value)),
+            }
+        }
+    }
+
+    /// Returns the rank of a layer; ranks rise in the order in which the names appear.
+    fn layer(&mut self, name: &str) -> usize {
+        if name.is_empty() {
+            return usize::MAX;
+        }
+        let next = self.layers.len();
+        *self.layers.entry(name.to_owned()).or_insert(next)
+    }
 }
 
-/// Adds rules, including nested ones (`@media`, `@layer`, rules within rules). `parent` is the selector
-/// around them.
-fn of_sheet(sheet: &str, parent: &str, depth: usize, rules: &mut Rules) {
+/// Returns the variables that a style defines.
+fn variables(style: &str) -> impl Iterator<Item = (&str, &str)> {
+    let has_some = style.contains("--");
+    let parts = has_some.then(|| split_outside(style, ';')).into_iter().flatten();
+    parts.filter_map(|part| {
+        let (name, value) = part.split_once(':')?;
+        Some((name.trim(), value.trim())).filter(|(name, _)| name.starts_with("--"))
+    })
+}
+
+/// Adds the blocks of a sheet, including nested ones (`@media`, `@layer`, rules within rules).
+fn of_sheet(sheet: &str, around: Around<'_>, rules: &mut Rules, blocks: &mut Vec<Block>) {
     let (mut rest, mut own) = (sheet, String::new());
-    while let Some(open) = rest.find(['{', ';']) {
+    while let Some(open) = find_outside(rest, &['{', ';']) {
         let (head, body) = rest.split_at(open);
         // A declaration, or `@import …;` and the like.
         if let Some(after) = body.strip_prefix(';') {
+            if let Some(names) = head.trim_start().strip_prefix("@layer ") {
+                for name in names.split(',') {
+                    rules.layer(&within_layer(around.layer, name));
+                }
+            }
             own.push_str(head);
             own.push(';');
             rest = after;
             continue;
         }
-        let end = closing(body);
+        let end = closing_brace(body);
         let (inside, head) = (&body[1..end], head.trim());
         rest = body.get(end + 1..).unwrap_or_default();
-        if depth >= MAX_NESTING {
+        if around.depth >= MAX_NESTING {
             rules.is_cut = true;
             continue;
         }
+        let around = Around { depth: around.depth + 1, ..around };
         match head.strip_prefix('@') {
             None => {
-                let (selectors, is_cut) = within(parent, head);
+                let (selectors, is_cut) = within(around.selectors, head);
                 rules.is_cut |= is_cut;
-                of_sheet(inside, &selectors, depth + 1, rules);
+                of_sheet(inside, Around { selectors: &selectors, ..around }, rules, blocks);
             }
-            Some(at) => {
-                let (name, condition) = at.split_once([' ', '(']).unwrap_or((at, ""));
-                let applies = match name {
-                    "media" => is_for_screens(condition),
-                    "supports" | "layer" => true,
-                    _ => false,
-                };
-                if applies {
-                    of_sheet(inside, parent, depth + 1, rules);
-                }
-            }
+            Some(at) => of_at_rule(at, inside, around, rules, blocks),
         }
     }
     own.push_str(rest);
-    if !parent.is_empty() {
-        add(parent, &own, rules);
+    if !around.selectors.is_empty() {
+        let layer = rules.layer(around.layer);
+        blocks.push(Block { selectors: around.selectors.to_owned(), body: own, layer });
     }
+}
+
+/// Adds the blocks of an at-rule, whose text begins behind the `@`.
+fn of_at_rule(
+    at: &str,
+    inside: &str,
+    around: Around<'_>,
+    rules: &mut Rules,
+    blocks: &mut Vec<Block>,
+) {
+    let (name, condition) = at.split_at(at.find([' ', '(']).unwrap_or(at.len()));
+    let condition = condition.trim();
+    match name {
+        "media" if media::holds(condition) => of_sheet(inside, around, rules, blocks),
+        "supports" if media::is_supported(condition) => of_sheet(inside, around, rules, blocks),
+        "layer" => {
+            let name = match condition {
+                // Each layer without a name is one of its own.
+                "" => format!("{} {}", around.layer, rules.layers.len()),
+                name => within_layer(around.layer, name),
+            };
+            rules.layer(&name);
+            of_sheet(inside, Around { layer: &name, ..around }, rules, blocks);
+        }
+        "scope" => {
+            let root = condition.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
+            // With a limit (`to`) it depends on more than is read here.
+            if let Some(root) = root.filter(|root| find_outside(root, &[')']).is_none()) {
+                let (selectors, is_cut) = within(around.selectors, root);
+                rules.is_cut |= is_cut;
+                let inside = inside.replace(":scope", "&");
+                of_sheet(&inside, Around { selectors: &selectors, ..around }, rules, blocks);
+            }
+        }
+        "keyframes" | "-webkit-keyframes" if is_fade_in(inside) => {
+            rules.fade_ins.insert(condition.to_ascii_lowercase());
+        }
+        _ => {}
+    }
+}
+
+fn within_layer(outer: &str, name: &str) -> String {
+    if outer.is_empty() { name.trim().to_owned() } else { format!("{outer}.{}", name.trim()) }
+}
+
+/// Whether the last frame of an animation shows its element.
+fn is_fade_in(frames: &str) -> bool {
+    let mut rest = frames;
+    while let Some(open) = find_outside(rest, &['{']) {
+        let (head, body) = rest.split_at(open);
+        let end = closing_brace(body);
+        let is_last = head.split(',').any(|it| matches!(it.trim(), "to" | "100%"));
+        let shows = || {
+            declarations(&body[1..end])
+                .any(|it| it.property == Property::Other("opacity") && it.said == Said::Is(false))
+        };
+        if is_last && shows() {
+            return true;
+        }
+        rest = body.get(end + 1..).unwrap_or_default();
+    }
+    false
 }
 
 /// Combines a rule's selectors with those of the rule around it. Also returns whether some are left out.
@@ -109,8 +280,8 @@ fn within(parent: &str, selectors: &str) -> (String, bool) {
         return (selectors.to_owned(), false);
     }
     let mut all = String::new();
-    for (at, outer) in parent.split(',').map(str::trim).enumerate() {
-        for (within, inner) in selectors.split(',').map(str::trim).enumerate() {
+    for (at, outer) in split_outside(parent, ',').map(str::trim).enumerate() {
+        for (within, inner) in split_outside(selectors, ',').map(str::trim).enumerate() {
             let uses = inner.matches('&').count();
             let bytes = inner.len() + uses.max(1) * outer.len();
             if at.max(within) >= MAX_SELECTORS || all.len() + bytes > MAX_SELECTOR_BYTES {
@@ -128,40 +299,46 @@ fn within(parent: &str, selectors: &str) -> (String, bool) {
     (all, false)
 }
 
-fn add(selectors: &str, body: &str, rules: &mut Rules) {
-    let said: Vec<_> = declarations(body).collect();
+fn add(block: &Block, rules: &mut Rules) {
+    let body = rules.resolved(&block.body, &block.body);
+    let said: Vec<_> = declarations(&body).collect();
     if said.is_empty() {
         return;
     }
-    for one in selectors.split(',') {
-        let Ok(selector) = Selector::parse(one.trim()) else { continue };
+    for one in split_outside(&block.selectors, ',') {
+        let (one, target) = of_box(one.trim());
+        let Ok(selector) = Selector::parse(&one) else { continue };
         for declaration in &said {
+            let layer = block.layer;
             let weight = Weight {
                 important: declaration.important,
                 inline: false,
-                specificity: specificity(one),
+                layer: if declaration.important { usize::MAX - layer } else { layer },
+                specificity: specificity(&one),
                 order: rules.rules.len(),
             };
             let (selector, said) = (selector.clone(), declaration.clone());
-            rules.rules.push(Rule { selector, name: name(one), said, weight });
+            rules.rules.push(Rule { selector, target, name: name(&one), said, weight });
         }
     }
 }
 
-/// Returns the index of the brace that closes the first one, or the length.
-fn closing(body: &str) -> usize {
-    let mut depth = 0_usize;
-    for (at, c) in body.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            _ => {}
+/// Splits a selector into that of its element and the box that it is for.
+fn of_box(selector: &str) -> (String, Target) {
+    let boxes = [("before", Target::Before), ("after", Target::After)];
+    let found = boxes.into_iter().find_map(|(name, target)| {
+        let element = selector.strip_suffix(name)?.strip_suffix(':')?;
+        Some((element.strip_suffix(':').unwrap_or(element), target))
+    });
+    match found {
+        Some((element, target))
+            if element.is_empty() || element.ends_with([' ', '>', '+', '~']) =>
+        {
+            (format!("{element}*"), target)
         }
-        if depth == 0 {
-            return at;
-        }
+        Some((element, target)) => (element.to_owned(), target),
+        None => (selector.to_owned(), Target::Element),
     }
-    body.len()
 }
 
 fn without_comments(sheet: &str) -> String {
@@ -170,21 +347,13 @@ fn without_comments(sheet: &str) -> String {
     parts.fold(first, |all, part| all + part.split_once("*/").map_or("", |(_, rest)| rest))
 }
 
-/// Whether a media condition holds for the usual screen.
-fn is_for_screens(condition: &str) -> bool {
-    let condition = condition.to_ascii_lowercase();
-    let narrow = condition.contains("max-width") || condition.contains("max-device-width");
-    let other = ["print", "speech", "not "].iter().any(|word| condition.contains(word));
-    !narrow && !other
-}
-
 /// Returns a class or id required by the last part of a selector.
 fn name(selector: &str) -> Option<String> {
-    let last = selector
-        .trim()
-        .rsplit(|c: char| c.is_whitespace() || matches!(c, '>' | '+' | '~'))
-        .next()
-        .filter(|last| !last.contains(['(', '[', '\\']))?;
+    let mut last = selector.trim();
+    while let Some(at) = find_outside(last, &[' ', '\n', '\t', '\r', '>', '+', '~']) {
+        last = last[at + 1..].trim_start();
+    }
+    let last = Some(last).filter(|last| !last.contains(['(', '[', '\\']))?;
     let (_, name) = last.split_once(['.', '#'])?;
     let end = name.find(['.', '#', ':']).unwrap_or(name.len());
     Some(name[..end].to_owned()).filter(|name| !name.is_empty())

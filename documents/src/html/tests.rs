@@ -117,7 +117,8 @@ fn what_the_pages_own_style_sheets_hide_is_left_out() {
     );
     assert!(read(&many).starts_with('x'), "in good time");
     let waiting = "<style>body > * { display: none }</style><p>shown later<p hidden>never";
-    assert_eq!(read(waiting), "shown later");
+    assert_eq!(read(waiting), "");
+    assert_eq!(read(&format!("{waiting}<script>show()</script>")), "shown later");
 }
 
 #[test]
@@ -155,4 +156,109 @@ fn nesting_has_an_end() {
     assert!(extract(deep.as_bytes(), &tally).unwrap_err().to_string().contains("nested"));
     let flat = "<li>item<p>text".repeat(20_000);
     assert!(extract(format!("<ul>{flat}").as_bytes(), &tally).is_ok());
+}
+
+#[test]
+fn style_sheets_hide_in_any_notation() {
+    let page = |sheet: &str| format!("<style>{sheet}</style><p>seen<p class='x y'>hidden");
+    for sheet in [
+        "<!-- .x { display: none } -->",
+        ":root { --d: none } .x { display: var(--d) }",
+        ".x { --d: none; display: var(--d, block) }",
+        "p:is(.z, .x) { display: none }",
+        "@media not print { .x { display: none } }",
+        "@media tv, screen and (min-width: 600px) { .x { display: none } }",
+        ".x { color: hsl(0, 0%, 100%) }",
+        "@scope (body) { .x { display: none } }",
+        ".z::before { content: '}' } .x { display: none }",
+        ".x { d\\69splay: n\\6fne }",
+        ".x { opacity: .01 }",
+        ".x { margin-top: -9999px }",
+        ".x { text-indent: 100%; white-space: nowrap; overflow: hidden }",
+        ".x { mask-image: linear-gradient(transparent, transparent) }",
+        "@layer a { .x { display: none } }",
+        "@layer a, b; @layer b { .x { display: none } } @layer a { .x { display: block } }",
+    ] {
+        assert_eq!(read(&page(sheet)), "seen", "{sheet}");
+    }
+    for sheet in [
+        "@supports not (display: grid) { .x { display: none } }",
+        "@media (width < 600px) { .x { display: none } }",
+        "@media (prefers-color-scheme: dark), (forced-colors: active), tv { .x { display: none } }",
+        "@media (prefers-reduced-motion: reduce) { .x { opacity: 0 } }",
+        "@media (min-width: 5000px) { .x { display: none } }",
+        "@layer a, b; @layer b { .x { display: block } } @layer a { .x { display: none } }",
+        "@layer a { .x { display: none } } .x { display: block }",
+        ".x { display: block !important } @layer a { p.x { display: none } }",
+        "@keyframes in { to { opacity: 1 } } .x { opacity: 0; animation: in 1s forwards }",
+        ".x { clip: rect(0,0,0,0); left: -9999px }",
+        ":root { --c: #000 } .y { --c: #fff } .x { color: var(--c) }",
+        ":root { --c: #fff } .dark { --c: #000 } .x { color: var(--c) }",
+        ".x::before { display: none }",
+        ".x { background: url(data:image/svg+xml;a{) } .z { display: none }",
+    ] {
+        assert_eq!(read(&page(sheet)), "seen\n\nhidden", "{sheet}");
+    }
+    let shown = "<style>p[hidden] { display: block }</style><p>seen<p hidden>too<p popover>three";
+    assert_eq!(read(shown), "seen\n\ntoo");
+}
+
+#[test]
+fn drawings_hide_by_attributes() {
+    let page = "<svg><text>seen</text><text display=none>a</text><text visibility=hidden>b</text>\
+        <text opacity=0>c</text><g fill=none><text>d</text><text stroke=red>outline</text></g></svg>";
+    assert_eq!(read(page), "seen outline");
+}
+
+#[test]
+fn text_of_styles_is_read() {
+    for (sheet, expected) in [
+        (
+            ".x::before { content: '\u{20ac} ' } .x:after { content: \" (\\2713)\" }",
+            "\u{20ac} tide (\u{2713})",
+        ),
+        (".x::after { content: attr(id) / 'spoken' }", "tidei"),
+        (".x::before { content: 'no'; display: none }", "tide"),
+        (".x::before { content: '.'; visibility: hidden; height: 0 }", "tide"),
+        (".x::before { content: 'no'; color: #fff }", "tide"),
+        (".x::before { content: '\u{e001}' } .x::after { content: '' }", "tide"),
+        ("p { counter-increment: n } .x::before { content: counter(n) '. ' }", "1. tide"),
+        (
+            "p { counter-reset: n 3 } .x::before { counter-increment: n; content: '\u{a7}' counter(n) ' ' }",
+            "\u{a7}4 tide",
+        ),
+    ] {
+        let page = format!("<style>{sheet}</style><p class=x id=i>tide</p>");
+        assert_eq!(read(&page), expected, "{sheet}");
+    }
+    let tally = Tally::default();
+    let page = "<style>p::before { content: counters(n, '.') }</style><p>tide";
+    assert_eq!(extract(page.as_bytes(), &tally).unwrap(), "tide");
+    assert_eq!(tally.into_left_out().count(Kind::UnreadParts), 1);
+}
+
+#[test]
+fn lines_are_kept_where_a_style_says_so() {
+    let pre_line =
+        "<div style='white-space: pre-line'>one\n  two  three\n\nfour <b>five</b> six</div>";
+    assert_eq!(read(pre_line), "one\ntwo three\n\nfour five six");
+    let wrapped = "<style>.a { white-space: pre-wrap }</style><div class=a>\none\n  two</div>";
+    assert_eq!(read(wrapped), "one\n  two");
+    assert_eq!(read("<listing>\na\n b</listing><xmp><b>raw</b></xmp>"), "a\n b\n\n<b>raw</b>");
+}
+
+#[test]
+fn linked_style_sheets_apply() {
+    let page =
+        b"<link rel=stylesheet href=a.css><p>seen<p class=x>hidden<p style='color:#fff'>white";
+    let linked = |address: &str| (address == "a.css").then(|| ".x { display: none }".to_owned());
+    assert_eq!(extract_linked(page, &Tally::default(), &linked).unwrap(), "seen");
+    let missing = extract_linked(page, &Tally::default(), &|_| None).unwrap();
+    assert_eq!(missing, "seen\n\nhidden\n\nwhite");
+}
+
+#[test]
+fn a_tag_of_many_attributes_takes_little_time() {
+    let many: String = (0..100_000).map(|at| format!(" a{at}=1")).collect();
+    assert_eq!(read(&format!("<p{many}>tide</p>")), "tide");
 }

@@ -6,7 +6,7 @@ use super::lists::List;
 use crate::{links::Link, math};
 
 /// Elements that begin on a new line.
-const BLOCKS: [&str; 38] = [
+const BLOCKS: [&str; 41] = [
     "p",
     "div",
     "section",
@@ -45,6 +45,9 @@ const BLOCKS: [&str; 38] = [
     "dialog",
     "search",
     "optgroup",
+    "listing",
+    "xmp",
+    "plaintext",
 ];
 
 /// Inline elements with a space around them.
@@ -118,7 +121,7 @@ impl Writer {
             "q" => self.word("\""),
             // Reading of a ruby word, in the brackets that `rp` would contain.
             "rt" => self.word("("),
-            "pre" | "textarea" => self.kept += 1,
+            "pre" | "textarea" | "listing" | "xmp" | "plaintext" => self.kept += 1,
             "sup" => self.raised += 1,
             "li" => {
                 self.breaks = self.breaks.max(1);
@@ -179,7 +182,7 @@ impl Writer {
             }
             "q" => self.text.push('"'),
             "rt" => self.text.push(')'),
-            "pre" => self.kept = self.kept.saturating_sub(1),
+            "pre" | "listing" | "xmp" | "plaintext" => self.kept = self.kept.saturating_sub(1),
             "textarea" => (self.kept, self.space) = (self.kept.saturating_sub(1), true),
             "sup" => self.raised = self.raised.saturating_sub(1),
             "ul" | "ol" | "menu" => drop(self.lists.pop()),
@@ -292,6 +295,23 @@ impl Writer {
                 self.word(word);
             }
             self.space |= word.len() < piece.len();
+        }
+    }
+
+    /// Writes text whose line ends are kept; its spaces too, unless they collapse.
+    pub(super) fn lines(&mut self, text: &str, collapses: bool) {
+        if self.kept > 0 || self.in_data() {
+            return self.text(text);
+        }
+        for (at, line) in text.split('\n').enumerate() {
+            if at > 0 {
+                self.breaks = (self.breaks + 1).min(2);
+            }
+            if collapses || self.breaks == 0 {
+                self.text(line);
+            } else if !line.trim().is_empty() {
+                self.word(line.trim_end());
+            }
         }
     }
 
