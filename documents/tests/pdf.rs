@@ -461,11 +461,11 @@ fn letters_outside_of_the_page_covered_or_in_the_color_of_the_page_are_hidden() 
             "1 g 1 G BT 1 Tr /F1 12 Tf 72 560 Td (outlined) Tj 0 Tr ET 0 g {}",
             line(540, "end")
         ),
-        "BT 1 Tz /F1 12 Tf 72 520 Td (narrow) Tj ET".to_owned(),
+        "BT 1 Tz /F1 12 Tf 72 520 Td (thin) Tj ET".to_owned(),
     ];
-    let read = read(&page(&content.concat(), "", &[PICTURE])).unwrap();
+    let read = read(&page(&content.join("\n"), "", &[PICTURE])).unwrap();
     assert_eq!(read.text.split_whitespace().collect::<Vec<_>>(), ["seen", "end", "edge"]);
-    let hidden = "below pictured outlined narrow".replace(' ', "").len();
+    let hidden = "below pictured outlined thin".replace(' ', "").len();
     assert_eq!(read.left_out.count(left_out::Kind::HiddenText), hidden as u64);
 }
 
