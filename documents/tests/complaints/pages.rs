@@ -174,7 +174,7 @@ pub(crate) fn rows() -> Vec<Row> {
             "clipped, shrunk, far off, folded",
             "a.html",
             of(
-                "<p>seen<p style='clip-path:inset(100%)'>clipped<p style='clip:rect(0 0 0 0)'>cut<p style='transform:scale(0)'>shrunk<p style='left:-100em'>far<p style='max-height:0;overflow:hidden'>folded",
+                "<p>seen<p style='clip-path:inset(100%)'>clipped<p style='position:absolute;clip:rect(0 0 0 0)'>cut<p style='transform:scale(0)'>shrunk<p style='position:absolute;left:-100em'>far<p style='max-height:0;overflow:hidden'>folded",
             ),
             &["seen"],
             &["clipped", "cut", "shrunk", "far", "folded"],
