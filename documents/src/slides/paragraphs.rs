@@ -108,7 +108,7 @@ fn numbered<'e>(
     level: usize,
 ) -> Option<&'e Element> {
     let has = |name: &&str| properties.is_some_and(|it| it.child(name).is_some());
-    if ["buAutoNum", "buNone", "buChar", "buBlip"].iter().any(|name| has(name)) {
+    if ["buAutoNum", "buNone", "buChar", "buBlip"].iter().any(has) {
         return properties?.child("buAutoNum");
     }
     style?.child(&format!("lvl{}pPr", level + 1))?.child("buAutoNum")
