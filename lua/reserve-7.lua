@@ -50,8 +50,8 @@ Reply: integers, of each call
   8 output       expected output tokens, 0 unknown or not asked for
   9 cached       input tokens that a cache gives and the provider does not count, 0 unknown or not
                  asked for
- 10 turn         with 2 and 3: microseconds until its turn at the present rate (rounded up), at least
-                 the wait; else 0
+  10 turn        with 2 and 3: microseconds until its turn at the present rate (rounded up); at
+                 least the wait; else 0
 ]]
 --- @include "include/numbers"
 --- @include "include/arguments"
