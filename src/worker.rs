@@ -258,7 +258,7 @@ pub(crate) fn reader(config: &Config) -> Result<Reader> {
     let documents = &config.documents;
     Ok(Reader::isolated(program, [READ_DOCUMENT.to_owned()], documents.limits())
         .with_commands(documents.commands())
-        .at_once(memory::readers(config)))
+        .with_max_processes(memory::readers(config)))
 }
 
 /// State that the workers of one process share.

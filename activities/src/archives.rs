@@ -33,7 +33,7 @@ impl Archives {
     ) -> Result<(Bytes, String, Stamp), Fault> {
         let limits = reader.limits();
         let (bytes, stamp) = self.archive(location, limits).await?;
-        let read = reader.member(bytes, location.name(), member, limits).await;
+        let read = reader.read_member(bytes, location.name(), member, limits).await;
         let (bytes, name) = read.map_err(Fault::NoReader)?.map_err(Fault::Unreadable)?;
         Ok((bytes, name, stamp))
     }
@@ -66,6 +66,6 @@ impl Archives {
 async fn unpack(bytes: Bytes, name: String, limits: Limits) -> Bytes {
     let packed = bytes.clone();
     let unpacked =
-        tokio::task::spawn_blocking(move || archive::unpacked_tar(&packed, &name, &limits)).await;
+        tokio::task::spawn_blocking(move || archive::unpack_tar(&packed, &name, &limits)).await;
     unpacked.ok().flatten().map_or(bytes, Bytes::from)
 }

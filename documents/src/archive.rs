@@ -6,7 +6,7 @@
 //! `3%2F` and so on; no encoded path begins so.
 
 mod entry;
-pub(crate) mod here;
+pub(crate) mod in_process;
 mod mailbox;
 mod tarred;
 mod zipped;
@@ -21,7 +21,7 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 
-use self::entry::{Budget, Entry, shown};
+use self::entry::{Budget, Entry, shorten_path};
 pub(crate) use self::{mailbox::is_mailbox, tarred::is_tar};
 use crate::{
     context::Context, format::Format, left_out::Kind, limits::Limits, unreadable::Unreadable,
@@ -41,7 +41,7 @@ const NUMBER_END: &str = "%2F";
 /// A document in an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Name of the member, as [`read`] takes it.
+    /// Name of the member, as [`read_member`] takes it.
     pub name: String,
     /// The fault that makes it unreadable, if already known.
     pub fault: Option<Unreadable>,
@@ -50,12 +50,12 @@ pub struct Member {
 impl Member {
     /// Returns the path for display: the decoded paths of nested archives one after the other.
     pub fn path(&self) -> String {
-        path(&self.name)
+        display_path(&self.name)
     }
 }
 
-/// Returns whether a file name has the extension of an archive that [`members`] reads.
-pub fn is_named(name: &str) -> bool {
+/// Returns whether a file name has the extension of an archive that [`list_members`] reads.
+pub fn has_archive_extension(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     matches!(extension.as_deref(), Some("zip" | "tar" | "tgz" | "gz" | "tzst" | "zst" | "mbox"))
 }
@@ -66,15 +66,15 @@ pub fn is_named(name: &str) -> bool {
 ///
 /// # Errors
 /// [`Unreadable`] for an archive that is damaged or exceeds the limits.
-pub fn members(
+pub fn list_members(
     bytes: &[u8],
     name: &str,
     limits: &Limits,
 ) -> Result<Option<Vec<Member>>, Unreadable> {
-    members_within(bytes, name, limits, &Budget::of(bytes, limits))
+    list_members_within(bytes, name, limits, &Budget::of(bytes, limits))
 }
 
-fn members_within(
+fn list_members_within(
     bytes: &[u8],
     name: &str,
     limits: &Limits,
@@ -85,7 +85,7 @@ fn members_within(
         return Ok(None);
     }
     let mut all = Vec::new();
-    list(bytes, name, format, "", (limits, budget), 0, &mut all)?;
+    append_members(bytes, name, format, "", (limits, budget), 0, &mut all)?;
     Ok(Some(all))
 }
 
@@ -93,16 +93,16 @@ fn members_within(
 ///
 /// # Errors
 /// [`Unreadable`] if the member is missing, damaged, or larger than the limits allow.
-pub fn read(
+pub fn read_member(
     bytes: &[u8],
     archive: &str,
     member: &str,
     limits: &Limits,
 ) -> Result<(Vec<u8>, String), Unreadable> {
-    read_within(bytes, archive, member, limits, &Budget::of(bytes, limits))
+    read_member_within(bytes, archive, member, limits, &Budget::of(bytes, limits))
 }
 
-fn read_within(
+fn read_member_within(
     bytes: &[u8],
     archive: &str,
     member: &str,
@@ -111,12 +111,12 @@ fn read_within(
 ) -> Result<(Vec<u8>, String), Unreadable> {
     let (first, rest) =
         member.split_once('#').map_or((member, None), |(one, rest)| (one, Some(rest)));
-    let (number, first) = numbered(first);
-    let wanted = decoded(first);
+    let (number, first) = split_number(first);
+    let wanted = decode_path(first);
     let format = Format::of(bytes, archive)?;
     let most = if rest.is_some() { limits.archive_bytes } else { limits.bytes };
     let (mut found, mut seen) = (None, 0);
-    each(bytes, archive, format, budget, |path, entry| {
+    visit_entries(bytes, archive, format, budget, |path, entry| {
         seen += u64::from(path == wanted);
         if path == wanted && (number == 1 || seen + 1 == number) {
             found = Some(entry.and_then(|mut entry| entry.read(most)));
@@ -126,20 +126,20 @@ fn read_within(
     })?;
     let found = found.filter(|_| seen >= number);
     let missing = || Unreadable::NoMember {
-        what: format!("there is no {} in {archive} any more", shown(&wanted)).into(),
+        what: format!("there is no {} in {archive} any more", shorten_path(&wanted)).into(),
     };
     let bytes = found.ok_or_else(missing)??;
     let name = wanted.rsplit('/').next().unwrap_or(&wanted).to_owned();
     match rest {
-        Some(rest) => read_within(&bytes, &name, rest, limits, budget),
+        Some(rest) => read_member_within(&bytes, &name, rest, limits, budget),
         None => Ok((bytes, name)),
     }
 }
 
-/// Unpacks a compressed tar archive once. Without this, each [`read`] of a member unpacks the
-/// archive again. Returns `None` if the file holds no tar archive, is damaged, or unpacks to more
+/// Unpacks a compressed tar archive once. Without this, each [`read_member`] unpacks the archive
+/// again. Returns `None` if the file holds no tar archive, is damaged, or unpacks to more
 /// than [`Limits::archive_bytes`].
-pub fn unpacked_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>> {
+pub fn unpack_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>> {
     let format = Format::of(bytes, name).ok()?;
     let unpacked: Box<dyn Read + '_> = match format {
         Format::Gzip => Box::new(MultiGzDecoder::new(bytes)),
@@ -171,7 +171,7 @@ pub(crate) fn extract(
     }
     let (mut text, mut count) = (String::new(), 0);
     let budget = Budget::of(bytes, limits);
-    each(bytes, name, format, &budget, |path, entry| {
+    visit_entries(bytes, name, format, &budget, |path, entry| {
         if is_hidden(path) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -182,12 +182,12 @@ pub(crate) fn extract(
         let read = match entry.and_then(|mut entry| entry.read(limits.bytes)) {
             Ok(bytes) => context.text_of(&bytes, path, depth + 1),
             Err(error) => {
-                tally.in_part(Kind::UnreadParts, 1, path);
+                tally.add_in_part(Kind::UnreadParts, 1, path);
                 Err(error)
             }
         };
         text.push_str(if text.is_empty() { "" } else { "\n\n" });
-        let path = shown(path);
+        let path = shorten_path(path);
         match read {
             Ok(read) => text.push_str(&format!("## {path}\n\n{}", read.trim())),
             Err(error) => text.push_str(&format!("[{path}: {error}]")),
@@ -198,7 +198,7 @@ pub(crate) fn extract(
     Ok(text)
 }
 
-fn list(
+fn append_members(
     bytes: &[u8],
     archive: &str,
     format: Format,
@@ -208,25 +208,27 @@ fn list(
     all: &mut Vec<Member>,
 ) -> Result<(), Unreadable> {
     let (mut places, begin): (Vec<(String, usize)>, _) = (Vec::new(), all.len());
-    each(bytes, archive, format, budget, |path, entry| {
+    visit_entries(bytes, archive, format, budget, |path, entry| {
         if is_hidden(path) {
             return Ok(ControlFlow::Continue(()));
         }
         places.push((path.to_owned(), all.len()));
-        let name = format!("{prefix}{}", encoded(path));
+        let name = format!("{prefix}{}", encode_path(path));
         let fault = match entry {
             Err(fault) => Some(fault),
-            Ok(_) if !is_named(path) => None,
+            Ok(_) if !has_archive_extension(path) => None,
             Ok(_) if depth + 1 >= MAX_DEPTH => Some(too_deep()),
-            Ok(mut entry) => match within(&mut entry, path, &name, limits, depth, all) {
-                // The budget is shared by the whole archive.
-                Err(fault) if budget.is_spent() => return Err(fault),
-                Ok(true) => return Ok(ControlFlow::Continue(())),
-                Ok(false) => None,
-                Err(fault @ Unreadable::TooManyMembers { .. }) => return Err(fault),
-                // Other faults concern this member alone.
-                Err(fault) => Some(fault),
-            },
+            Ok(mut entry) => {
+                match append_nested_members(&mut entry, path, &name, limits, depth, all) {
+                    // The budget is shared by the whole archive.
+                    Err(fault) if budget.is_spent() => return Err(fault),
+                    Ok(true) => return Ok(ControlFlow::Continue(())),
+                    Ok(false) => None,
+                    Err(fault @ Unreadable::TooManyMembers { .. }) => return Err(fault),
+                    // Other faults concern this member alone.
+                    Err(fault) => Some(fault),
+                }
+            }
         };
         all.push(Member { name, fault });
         if all.len() > limits.members as usize {
@@ -234,47 +236,54 @@ fn list(
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    number_equal(&places, begin, prefix, all);
+    number_duplicates(&places, begin, prefix, all);
     Ok(())
 }
 
 /// Numbers members that share a path. The last one keeps the plain path and moves to the position
 /// of the first one; the others get 2, 3 and so on.
-fn number_equal(places: &[(String, usize)], begin: usize, prefix: &str, all: &mut Vec<Member>) {
-    let mut of_path: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+fn number_duplicates(
+    places: &[(String, usize)],
+    begin: usize,
+    prefix: &str,
+    all: &mut Vec<Member>,
+) {
+    let mut places_by_path: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, (path, _)) in places.iter().enumerate() {
-        of_path.entry(path).or_default().push(place);
+        places_by_path.entry(path).or_default().push(place);
     }
-    if of_path.len() == places.len() {
+    if places_by_path.len() == places.len() {
         return;
     }
     // Members listed for each entry of the archive.
-    let mut brought: Vec<Vec<Member>> = Vec::with_capacity(places.len());
+    let mut members_by_entry: Vec<Vec<Member>> = Vec::with_capacity(places.len());
     for (_, from) in places.iter().rev() {
-        brought.push(all.split_off((*from).max(begin)));
+        members_by_entry.push(all.split_off((*from).max(begin)));
     }
-    brought.reverse();
-    for equal in of_path.into_values().filter(|equal| equal.len() > 1) {
-        let mut carried: Vec<Vec<Member>> =
-            equal.iter().filter_map(|place| brought.get_mut(*place).map(mem::take)).collect();
-        carried.rotate_right(1);
-        for (number, (place, mut members)) in (1..).zip(equal.into_iter().zip(carried)) {
+    members_by_entry.reverse();
+    for duplicates in places_by_path.into_values().filter(|places| places.len() > 1) {
+        let mut rotated: Vec<Vec<Member>> = duplicates
+            .iter()
+            .filter_map(|place| members_by_entry.get_mut(*place).map(mem::take))
+            .collect();
+        rotated.rotate_right(1);
+        for (number, (place, mut members)) in (1..).zip(duplicates.into_iter().zip(rotated)) {
             if number > 1 {
                 for member in &mut members {
                     let path = member.name.strip_prefix(prefix).unwrap_or(&member.name);
                     member.name = format!("{prefix}{number}{NUMBER_END}{path}");
                 }
             }
-            if let Some(into) = brought.get_mut(place) {
+            if let Some(into) = members_by_entry.get_mut(place) {
                 *into = members;
             }
         }
     }
-    all.extend(brought.into_iter().flatten());
+    all.extend(members_by_entry.into_iter().flatten());
 }
 
 /// Lists a nested archive. Returns `false` if the entry is no archive.
-fn within(
+fn append_nested_members(
     entry: &mut Entry<'_>,
     path: &str,
     name: &str,
@@ -288,7 +297,7 @@ fn within(
     if format.is_archive() {
         let (prefix, before) = (format!("{name}#"), all.len());
         let within = (limits, &entry.budget);
-        let listed = list(&bytes, inner, format, &prefix, within, depth + 1, all);
+        let listed = append_members(&bytes, inner, format, &prefix, within, depth + 1, all);
         // The members listed before the damage are discarded.
         listed.inspect_err(|_| all.truncate(before))?;
     }
@@ -296,7 +305,7 @@ fn within(
 }
 
 /// Calls `visit` with the path and content of each file of an archive.
-fn each(
+fn visit_entries(
     bytes: &[u8],
     name: &str,
     format: Format,
@@ -304,7 +313,7 @@ fn each(
     mut visit: impl FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable>,
 ) -> Result<(), Unreadable> {
     let mut visit = |path: &str, entry: Result<Entry<'_>, Unreadable>| {
-        budget.enters()?;
+        budget.count_entry()?;
         if path.len() > MAX_PATH_BYTES {
             let (size, most) = (path.len() as u64, MAX_PATH_BYTES as u64);
             return Err(Unreadable::TooLarge { what: "name of a member".into(), size, most });
@@ -312,8 +321,8 @@ fn each(
         visit(path, entry)
     };
     match format {
-        Format::Zip => zipped::each(bytes, budget, &mut visit),
-        Format::Tar => tarred::each(&mut budget.bound(bytes), format, budget, &mut visit),
+        Format::Zip => zipped::visit_entries(bytes, budget, &mut visit),
+        Format::Tar => tarred::visit_entries(&mut budget.bound(bytes), format, budget, &mut visit),
         Format::Mbox => {
             for (number, message) in (1_u32..).zip(mailbox::messages(bytes)) {
                 let mut reader = budget.bound(message);
@@ -336,7 +345,7 @@ fn each(
             let is_tar = tarred::is_tar(&start);
             let mut reader = Cursor::new(start).chain(unpacked);
             if is_tar {
-                return tarred::each(&mut reader, format, budget, &mut visit);
+                return tarred::visit_entries(&mut reader, format, budget, &mut visit);
             }
             let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
             visit(inner_name(name), Ok(entry)).map(drop)
@@ -347,7 +356,7 @@ fn each(
 /// Returns the name of a compressed file without its last extension.
 fn inner_name(name: &str) -> &str {
     match name.rsplit_once('.') {
-        Some((before, _)) if is_named(name) && !before.is_empty() => before,
+        Some((before, _)) if has_archive_extension(name) && !before.is_empty() => before,
         _ => name,
     }
 }
@@ -365,22 +374,22 @@ fn too_deep() -> Unreadable {
     Unreadable::NoMember { what: what.into() }
 }
 
-fn encoded(path: &str) -> String {
+fn encode_path(path: &str) -> String {
     path.replace('%', "%25").replace('#', "%23")
 }
 
-fn decoded(path: &str) -> String {
+fn decode_path(path: &str) -> String {
     path.replace("%23", "#").replace("%25", "%")
 }
 
 /// Splits a member's name into its number among members with the same path (1 if none is written)
 /// and its encoded path.
-fn numbered(name: &str) -> (u64, &str) {
+fn split_number(name: &str) -> (u64, &str) {
     let number = name.split_once(NUMBER_END);
     number.and_then(|(number, path)| Some((number.parse().ok()?, path))).unwrap_or((1, name))
 }
 
 /// Decodes a member's name into a path for display.
-fn path(name: &str) -> String {
-    name.split('#').map(|name| decoded(numbered(name).1)).collect::<Vec<_>>().join("/")
+fn display_path(name: &str) -> String {
+    name.split('#').map(|name| decode_path(split_number(name).1)).collect::<Vec<_>>().join("/")
 }

@@ -43,7 +43,7 @@ impl CodePage {
             Self::Known(MACINTOSH),
             Self::Dos(CP852),
         ];
-        let fitting = pages.into_iter().find(|page| fits(&page.decoded(telling)));
+        let fitting = pages.into_iter().find(|page| fits(&page.decode(telling)));
         fitting.unwrap_or(Self::Known(known))
     }
 
@@ -52,7 +52,7 @@ impl CodePage {
     /// signs: below 0xa6.
     pub(crate) fn of_names(known: &'static Encoding, names: &[u8]) -> Self {
         let is_dos = |byte: &u8| byte.is_ascii() || matches!(byte, 0x80..=0xa5 | 0xe1);
-        let text = Self::Known(known).decoded(names);
+        let text = Self::Known(known).decode(names);
         let is_western = text.chars().all(|c| !c.is_alphabetic() || c.is_ascii() || is_latin(c));
         let has_signs = text.chars().any(|c| !c.is_ascii() && !is_latin(c));
         if known.is_single_byte()
@@ -64,7 +64,7 @@ impl CodePage {
             let is_latin_alone =
                 |text: &str| fits(text) && text.chars().all(|c| c.is_ascii() || is_latin(c));
             let mut pages = [Self::Dos(CP437), Self::Dos(CP850)].into_iter();
-            if let Some(page) = pages.find(|page| is_latin_alone(&page.decoded(names))) {
+            if let Some(page) = pages.find(|page| is_latin_alone(&page.decode(names))) {
                 return page;
             }
         }
@@ -72,7 +72,7 @@ impl CodePage {
     }
 
     /// Decodes bytes.
-    pub(crate) fn decoded(self, bytes: &[u8]) -> Cow<'_, str> {
+    pub(crate) fn decode(self, bytes: &[u8]) -> Cow<'_, str> {
         match self {
             Self::Known(encoding) => encoding.decode_without_bom_handling(bytes).0,
             Self::Dos(letters) => {
@@ -165,8 +165,9 @@ mod tests {
 
     #[test]
     fn what_detectors_do_not_know_is_told_by_its_words() {
-        let read =
-            |bytes: &[u8]| CodePage::of(encoding::of(bytes), bytes).decoded(bytes).into_owned();
+        let read = |bytes: &[u8]| {
+            CodePage::of(encoding::detect_encoding(bytes), bytes).decode(bytes).into_owned()
+        };
         assert_eq!(
             read(b"M\x81he f\x81r Stra\xe1e und \x99l, 20 m\xfd"),
             "Mühe für Straße und Öl, 20 m²"
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn file_names_are_likelier_in_code_pages_of_dos() {
         let read = |bytes: &[u8]| {
-            CodePage::of_names(encoding::of(bytes), bytes).decoded(bytes).into_owned()
+            CodePage::of_names(encoding::detect_encoding(bytes), bytes).decode(bytes).into_owned()
         };
         assert_eq!(read(b"\x8erger mit \x99l.txt"), "Ärger mit Öl.txt");
         assert_eq!(read(b"\x9abersicht.txt\nGr\x94\xe1e.txt"), "Übersicht.txt\nGröße.txt");

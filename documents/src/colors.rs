@@ -13,19 +13,19 @@ const SAME: u8 = 24;
 
 /// The background of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ground {
+pub(crate) enum Background {
     /// A color.
     Plain(Rgb),
     /// A picture, a pattern, a shape, or an unknown background. Text on it counts as visible.
     Unknown,
 }
 
-impl Ground {
+impl Background {
     /// Returns whether letters of this color are invisible on it.
     pub(crate) fn hides(self, color: Rgb) -> bool {
         match self {
-            Self::Plain(ground) => {
-                color.into_iter().zip(ground).all(|(one, other)| one.abs_diff(other) < SAME)
+            Self::Plain(background) => {
+                color.into_iter().zip(background).all(|(one, other)| one.abs_diff(other) < SAME)
             }
             Self::Unknown => false,
         }
@@ -33,7 +33,7 @@ impl Ground {
 }
 
 /// Parses six hexadecimal digits, such as `1F3864`. Returns `None` for other notations.
-pub(crate) fn hexadecimal(color: &str) -> Option<Rgb> {
+pub(crate) fn parse_hexadecimal(color: &str) -> Option<Rgb> {
     let [_, red, green, blue] = u32::from_str_radix(color, 16).ok()?.to_be_bytes();
     (color.len() == 6).then_some([red, green, blue])
 }

@@ -41,7 +41,8 @@ impl Commands {
     pub fn new(by_format: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
         let normal = |(format, command): (String, Vec<String>)| {
             (
-                detect::normal(&format.trim_start_matches('.').to_ascii_lowercase()).to_owned(),
+                detect::normal_extension(&format.trim_start_matches('.').to_ascii_lowercase())
+                    .to_owned(),
                 command,
             )
         };
@@ -53,12 +54,12 @@ impl Commands {
         if self.0.is_empty() {
             return None;
         }
-        self.0.get(detect::kind(bytes, name)?.as_str())
+        self.0.get(detect::detect_extension(bytes, name)?.as_str())
     }
 }
 
 /// Returns the environment variables that a process that reads documents gets.
-pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
+pub(crate) fn allowed_environment() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| {
         name.to_str()
             .is_some_and(|name| ENVIRONMENT.contains(&name) || name.starts_with("DOCUMENTS_"))
@@ -74,7 +75,7 @@ pub(crate) fn become_program(command: &[String], name: &str) -> std::io::Error {
     let error = std::process::Command::new(program)
         .args(arguments)
         .env_clear()
-        .envs(environment())
+        .envs(allowed_environment())
         .env("DOCUMENT_NAME", name)
         .exec();
     if error.kind() == std::io::ErrorKind::NotFound {
@@ -113,22 +114,22 @@ pub(crate) async fn run(
         std::future::pending::<()>().await;
     };
     let read = async {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         if let Some(stdout) = stdout {
-            stdout.take(most as u64 + 1).read_to_end(&mut said).await?;
+            stdout.take(most as u64 + 1).read_to_end(&mut output).await?;
         }
-        std::io::Result::Ok(said)
+        std::io::Result::Ok(output)
     };
     let work = async {
-        let said = tokio::select! { said = read => said?, () = write => Vec::new() };
-        if said.len() > most {
-            let (size, most) = (said.len() as u64, most as u64);
+        let output = tokio::select! { output = read => output?, () = write => Vec::new() };
+        if output.len() > most {
+            let (size, most) = (output.len() as u64, most as u64);
             return Ok(Err(Unreadable::TooLarge { what: "text".into(), size, most }));
         }
         let status = child.wait().await?;
-        Ok(text(&said, status, program).and_then(|text| {
+        Ok(output_text(&output, status, program).and_then(|text| {
             let tally = Tally::new(limits.hidden);
-            let text = extract::finished(text, limits, &tally)?.into_owned();
+            let text = extract::clean_and_check(text, limits, &tally)?.into_owned();
             tally.add(Kind::UndecodedCharacters, text.matches('\u{fffd}').count());
             Ok(Extracted {
                 text,
@@ -146,8 +147,8 @@ pub(crate) async fn run(
     }
 }
 
-fn text<'s>(
-    said: &'s [u8],
+fn output_text<'s>(
+    output: &'s [u8],
     status: std::process::ExitStatus,
     program: &str,
 ) -> Result<Cow<'s, str>, Unreadable> {
@@ -161,11 +162,11 @@ fn text<'s>(
         };
         return Err(Unreadable::Command { program: program.to_owned(), what });
     }
-    if said.iter().all(u8::is_ascii_whitespace) {
+    if output.iter().all(u8::is_ascii_whitespace) {
         let what = "found no text".to_owned();
         return Err(Unreadable::Command { program: program.to_owned(), what });
     }
-    encoding::decode(said)
+    encoding::decode(output)
 }
 
 /// A process group that is killed on drop. `/bin/sh` sends the signal, because our crates have no

@@ -27,13 +27,13 @@ impl<'f> Table<'f> {
     /// Reads the table. Returns `None` if the header is cut off; the parser of the file reports
     /// that.
     fn of(file: &'f [u8]) -> Option<Self> {
-        let sector_size = if number(file, 30)? & 0xffff == 12 { 4_096 } else { 512 };
+        let sector_size = if read_number(file, 30)? & 0xffff == 12 { 4_096 } else { 512 };
         let mut table = Self { file, sector_size, next: Vec::new(), is_endless: false };
         let sectors = file.len() / sector_size + 1;
         // Sectors that hold the table: the header lists the first, a chain of sectors lists the
         // others.
-        let mut holders: Vec<u32> = numbers(file.get(76..76 + 4 * IN_HEADER)?).collect();
-        let mut more = number(file, 68)?;
+        let mut holders: Vec<u32> = read_numbers(file.get(76..76 + 4 * IN_HEADER)?).collect();
+        let mut more = read_number(file, 68)?;
         let mut seen = 0;
         while more < RESERVED
             && let Some(part) = table.sector(more)
@@ -41,11 +41,11 @@ impl<'f> Table<'f> {
         {
             seen += 1;
             table.is_endless = seen > sectors;
-            holders.extend(numbers(part));
+            holders.extend(read_numbers(part));
             more = holders.pop()?;
         }
         let held = holders.into_iter().filter(|id| *id < RESERVED).take(sectors);
-        table.next = held.filter_map(|id| table.sector(id)).flat_map(numbers).collect();
+        table.next = held.filter_map(|id| table.sector(id)).flat_map(read_numbers).collect();
         table.is_endless |= is_endless(&table.next);
         Some(table)
     }
@@ -56,23 +56,23 @@ impl<'f> Table<'f> {
     }
 
     /// Returns the bytes of all sectors of a chain.
-    fn whole(&self, first: u32) -> Vec<u8> {
-        let sectors = chain(first, &self.next).filter_map(|id| self.sector(id));
+    fn read_chain(&self, first: u32) -> Vec<u8> {
+        let sectors = follow_chain(first, &self.next).filter_map(|id| self.sector(id));
         sectors.flatten().copied().collect()
     }
 
     /// Returns the table of the small sectors, in which small streams are stored. It is a stream
     /// itself.
-    fn small(&self) -> Option<Vec<u32>> {
-        Some(numbers(&self.whole(number(self.file, 60)?)).collect())
+    fn read_small_table(&self) -> Option<Vec<u32>> {
+        Some(read_numbers(&self.read_chain(read_number(self.file, 60)?)).collect())
     }
 
-    fn directory(&self) -> Option<Vec<u8>> {
-        Some(self.whole(number(self.file, 48)?))
+    fn read_directory(&self) -> Option<Vec<u8>> {
+        Some(self.read_chain(read_number(self.file, 48)?))
     }
 }
 
-fn chain(first: u32, table: &[u32]) -> impl Iterator<Item = u32> {
+fn follow_chain(first: u32, table: &[u32]) -> impl Iterator<Item = u32> {
     let next = |id: &u32| table.get(*id as usize).copied().filter(|id| *id < RESERVED);
     std::iter::successors(Some(first).filter(|id| *id < RESERVED), next).take(table.len())
 }
@@ -80,23 +80,23 @@ fn chain(first: u32, table: &[u32]) -> impl Iterator<Item = u32> {
 /// Returns whether a chain of sectors leads back into itself.
 pub(crate) fn has_endless_chain(file: &[u8]) -> bool {
     Table::of(file).is_some_and(|table| {
-        table.is_endless || table.small().is_some_and(|small| is_endless(&small))
+        table.is_endless || table.read_small_table().is_some_and(|small| is_endless(&small))
     })
 }
 
 /// Returns the names of the entries at the top of a file. Entries within a storage, such as a sheet
 /// in a document, are not included.
-pub(crate) fn entries(file: &[u8]) -> Vec<String> {
-    let directory = Table::of(file).and_then(|table| table.directory()).unwrap_or_default();
+pub(crate) fn list_entries(file: &[u8]) -> Vec<String> {
+    let directory = Table::of(file).and_then(|table| table.read_directory()).unwrap_or_default();
     let entries: Vec<&[u8]> = directory.chunks_exact(ENTRY).collect();
     // The root names one top entry; each entry names up to two siblings.
     let mut open: Vec<u32> =
-        entries.first().and_then(|root| number(root, 76)).into_iter().collect();
+        entries.first().and_then(|root| read_number(root, 76)).into_iter().collect();
     let (mut names, mut seen) = (Vec::new(), HashSet::new());
     while let Some(id) = open.pop() {
         let Some(entry) = entries.get(id as usize).filter(|_| seen.insert(id)) else { continue };
         names.push(name_of(entry));
-        open.extend([number(entry, 68), number(entry, 72)].into_iter().flatten());
+        open.extend([read_number(entry, 68), read_number(entry, 72)].into_iter().flatten());
     }
     names
 }
@@ -108,21 +108,25 @@ fn name_of(entry: &[u8]) -> String {
 }
 
 /// Reads a stream by its name. The file must have no endless chain.
-pub(crate) fn stream(file: &[u8], name: &str) -> Option<Vec<u8>> {
+pub(crate) fn read_stream(file: &[u8], name: &str) -> Option<Vec<u8>> {
     const SMALL: usize = 64;
     let table = Table::of(file)?;
-    let directory = table.directory()?;
+    let directory = table.read_directory()?;
     let entry = directory.chunks_exact(ENTRY).find(|entry| name_of(entry) == name)?;
-    let (first, length) = (number(entry, 116)?, number(entry, 120)? as usize);
-    let mut bytes = if length >= number(file, 56)? as usize {
-        table.whole(first)
+    let (first, length) = (read_number(entry, 116)?, read_number(entry, 120)? as usize);
+    let mut bytes = if length >= read_number(file, 56)? as usize {
+        table.read_chain(first)
     } else {
-        let all = table.whole(number(&directory, 116)?);
+        let all = table.read_chain(read_number(&directory, 116)?);
         let part = |id: u32| {
             let start = (id as usize).checked_mul(SMALL)?;
             all.get(start..start.checked_add(SMALL)?.min(all.len()))
         };
-        chain(first, &table.small()?).filter_map(part).flatten().copied().collect()
+        follow_chain(first, &table.read_small_table()?)
+            .filter_map(part)
+            .flatten()
+            .copied()
+            .collect()
     };
     bytes.truncate(length);
     Some(bytes)
@@ -145,11 +149,11 @@ fn is_endless(table: &[u32]) -> bool {
     })
 }
 
-fn number(file: &[u8], at: usize) -> Option<u32> {
+fn read_number(file: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(file.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn numbers(bytes: &[u8]) -> impl Iterator<Item = u32> {
+fn read_numbers(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.chunks_exact(4).filter_map(|four| Some(u32::from_le_bytes(four.try_into().ok()?)))
 }
 
@@ -177,16 +181,16 @@ mod tests {
 
     #[test]
     fn names_at_the_top_are_told_from_those_within() {
-        let names = entries(include_bytes!("../tests/fixtures/ports.xls"));
+        let names = list_entries(include_bytes!("../tests/fixtures/ports.xls"));
         assert!(names.iter().any(|name| name == "Workbook"), "{names:?}");
-        assert!(entries(b"cut off").is_empty());
+        assert!(list_entries(b"cut off").is_empty());
     }
 
     #[test]
     fn a_stream_is_found_by_its_name() {
         let file = include_bytes!("../tests/fixtures/ports.xls");
-        let book = stream(file, "Workbook").unwrap();
+        let book = read_stream(file, "Workbook").unwrap();
         assert_eq!(book.get(..4), Some(&[9, 8, 16, 0][..]), "it begins with a record of that kind");
-        assert_eq!(stream(file, "Work"), None);
+        assert_eq!(read_stream(file, "Work"), None);
     }
 }

@@ -46,7 +46,7 @@ pub type Part = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// Success, with its output.
-    Said(Vec<u8>),
+    Output(Vec<u8>),
     /// An exit without success: the work was too much for the process.
     Crashed,
     /// Killed at the end of its time.
@@ -91,8 +91,9 @@ impl Confined {
         }
     }
 
-    /// Runs a program that [asks](ask) for parts of its input, which `parts` fetches. Fetching does
-    /// not count as the process's time; each step between fetches may take the whole time.
+    /// Runs a program that [asks](request_part) for parts of its input, which `parts` fetches.
+    /// Fetching does not count as the process's time; each step between fetches may take the whole
+    /// time.
     ///
     /// # Errors
     /// As [`Self::run`], and those of `parts`.
@@ -109,7 +110,7 @@ impl Confined {
         // An error of writing is ignored: if the process has ended, its output tells the result.
         let _ = stdin.write_all(input).await;
         loop {
-            let range = match timeout(bounds.time, asked(&mut stdout)).await {
+            let range = match timeout(bounds.time, read_request(&mut stdout)).await {
                 Ok(Ok(Some(range))) => range,
                 Ok(Ok(None)) => break,
                 Ok(Err(_)) => return Ok(Ended::Crashed),
@@ -117,22 +118,22 @@ impl Confined {
             };
             let part = parts(range).await?;
             let length = (part.len() as u64).to_le_bytes();
-            let told = async {
+            let write_part = async {
                 stdin.write_all(&length).await?;
                 stdin.write_all(&part).await
             };
-            match timeout(bounds.time, told).await {
+            match timeout(bounds.time, write_part).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Ok(Ended::Crashed),
                 Err(_) => return Ok(Ended::TooSlow),
             }
         }
-        let rest = async {
-            let mut said = Vec::new();
-            stdout.take(bounds.memory).read_to_end(&mut said).await?;
-            io::Result::Ok((said, child.wait().await?))
+        let read_result = async {
+            let mut output = Vec::new();
+            stdout.take(bounds.memory).read_to_end(&mut output).await?;
+            io::Result::Ok((output, child.wait().await?))
         };
-        match timeout(bounds.time, rest).await {
+        match timeout(bounds.time, read_result).await {
             Ok(ended) => Ok(ended_with(ended?)),
             Err(_) => Ok(Ended::TooSlow),
         }
@@ -141,7 +142,7 @@ impl Confined {
     fn start(&self) -> io::Result<Child> {
         self.command()
             .env_clear()
-            .envs(command::environment())
+            .envs(command::allowed_environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -163,28 +164,28 @@ impl Confined {
             drop(stdin.take());
         };
         let read = async {
-            let mut said = Vec::new();
+            let mut output = Vec::new();
             if let Some(stdout) = stdout {
-                stdout.take(most).read_to_end(&mut said).await?;
+                stdout.take(most).read_to_end(&mut output).await?;
             }
-            io::Result::Ok(said)
+            io::Result::Ok(output)
         };
-        let ((), said) = tokio::join!(write, read);
-        Ok(ended_with((said?, child.wait().await?)))
+        let ((), output) = tokio::join!(write, read);
+        Ok(ended_with((output?, child.wait().await?)))
     }
 }
 
-fn ended_with((said, status): (Vec<u8>, ExitStatus)) -> Ended {
-    if status.success() { Ended::Said(said) } else { Ended::Crashed }
+fn ended_with((output, status): (Vec<u8>, ExitStatus)) -> Ended {
+    if status.success() { Ended::Output(output) } else { Ended::Crashed }
 }
 
-/// Written before each request for a part; [`SAYS`] before the result.
-const ASKS: u8 = b'?';
-const SAYS: u8 = b'=';
+/// Written before each request for a part; [`RESULT_TAG`] before the result.
+const REQUEST_TAG: u8 = b'?';
+const RESULT_TAG: u8 = b'=';
 
 /// Reads the range that a process asks for. Returns `None` before its result.
-async fn asked(stdout: &mut ChildStdout) -> io::Result<Option<Range<u64>>> {
-    if stdout.read_u8().await? != ASKS {
+async fn read_request(stdout: &mut ChildStdout) -> io::Result<Option<Range<u64>>> {
+    if stdout.read_u8().await? != REQUEST_TAG {
         return Ok(None);
     }
     Ok(Some(stdout.read_u64_le().await?..stdout.read_u64_le().await?))
@@ -194,9 +195,9 @@ async fn asked(stdout: &mut ChildStdout) -> io::Result<Option<Range<u64>>> {
 ///
 /// # Errors
 /// If the parent process has ended.
-pub fn ask(range: Range<u64>) -> io::Result<Bytes> {
+pub fn request_part(range: Range<u64>) -> io::Result<Bytes> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(&[ASKS])?;
+    stdout.write_all(&[REQUEST_TAG])?;
     stdout.write_all(&range.start.to_le_bytes())?;
     stdout.write_all(&range.end.to_le_bytes())?;
     stdout.flush()?;
@@ -214,10 +215,10 @@ pub fn ask(range: Range<u64>) -> io::Result<Bytes> {
 ///
 /// # Errors
 /// If the parent process has ended.
-pub fn say(said: &[u8]) -> io::Result<()> {
+pub fn write_result(result: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(&[SAYS])?;
-    stdout.write_all(said)?;
+    stdout.write_all(&[RESULT_TAG])?;
+    stdout.write_all(result)?;
     stdout.flush()
 }
 

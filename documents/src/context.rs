@@ -40,8 +40,8 @@ impl Context<'_> {
             Ok((_, left_out)) => self.tally.merge(left_out),
             // An empty document has nothing to count.
             Err(Unreadable::Empty) => {}
-            Err(Unreadable::Picture { .. }) => self.tally.in_part(Kind::Pictures, 1, name),
-            Err(_) => self.tally.in_part(Kind::UnreadParts, 1, name),
+            Err(Unreadable::Picture { .. }) => self.tally.add_in_part(Kind::Pictures, 1, name),
+            Err(_) => self.tally.add_in_part(Kind::UnreadParts, 1, name),
         }
         read.map(|(text, _)| text)
     }

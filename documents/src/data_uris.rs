@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use crate::left_out::{Kind, Tally};
 
 /// Longest base64 data, in characters, that stays in the text.
-const SHORT: usize = 100;
+const MAX_KEPT_CHARACTERS: usize = 100;
 
 /// Replaces long `data:` addresses by `[image]` or `[data]`.
-pub(crate) fn named<'t>(text: Cow<'t, str>, tally: &Tally) -> Cow<'t, str> {
+pub(crate) fn replace_data_uris<'t>(text: Cow<'t, str>, tally: &Tally) -> Cow<'t, str> {
     const MARK: &str = ";base64,";
     if !text.contains(MARK) {
         return text;
@@ -21,7 +21,7 @@ pub(crate) fn named<'t>(text: Cow<'t, str>, tally: &Tally) -> Cow<'t, str> {
         // The media type has fewer than 200 bytes.
         let start = before.rfind("data:").filter(|start| at - start < 200);
         match start {
-            Some(start) if length > SHORT => {
+            Some(start) if length > MAX_KEPT_CHARACTERS => {
                 let kind = &before[start + "data:".len()..];
                 kept.push_str(&before[..start]);
                 kept.push_str(if kind.starts_with("image/") { "[image]" } else { "[data]" });
@@ -46,10 +46,10 @@ mod tests {
         let text = format!(
             "![a](data:image/png;base64,{long}) and {{\"f\":\"data:font/woff2;charset=x;base64,{long}==\"}}"
         );
-        assert_eq!(named(text.into(), &tally), "![a]([image]) and {\"f\":\"[data]\"}");
+        assert_eq!(replace_data_uris(text.into(), &tally), "![a]([image]) and {\"f\":\"[data]\"}");
         assert_eq!(tally.into_left_out().count(Kind::Pictures), 2);
         for text in ["data:text/plain;base64,QUJD", "no address;base64,".to_owned().as_str()] {
-            assert_eq!(named(text.into(), &Tally::default()), text);
+            assert_eq!(replace_data_uris(text.into(), &Tally::default()), text);
         }
     }
 }

@@ -35,7 +35,7 @@ impl Format {
         let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
         if start.starts_with(b"PK\x03\x04") {
-            return archived(start, extension.as_deref());
+            return detect_in_archive(start, extension.as_deref());
         }
         let picture = match start {
             [0x89, b'P', b'N', b'G', ..] => Some(Self::Png),
@@ -66,34 +66,34 @@ impl Format {
             return Ok(Self::Pdf);
         }
         if start.starts_with(b"\xd0\xcf\x11\xe0") {
-            let entries = compound::entries(start);
+            let entries = compound::list_entries(start);
             let has = |name: &str| entries.iter().any(|entry| entry == name);
             if has("EncryptedPackage") {
-                let format = extension.as_deref().and_then(office).unwrap_or(Self::Docx);
+                let format = extension.as_deref().and_then(office_format).unwrap_or(Self::Docx);
                 return Err(Unreadable::Encrypted { format });
             }
-            let known = foreign::container(&entries);
+            let known = foreign::describe_container(&entries);
             if has("Workbook") || known.is_none() && extension.as_deref() == Some("xls") {
                 return Ok(Self::Xls);
             }
             let what = known.unwrap_or("an old Office document (DOC, PPT or MSG)").into();
             return Err(Unreadable::Unsupported { what });
         }
-        if let Some(what) = foreign::name(start) {
+        if let Some(what) = foreign::describe_file(start) {
             return Err(Unreadable::Unsupported { what: what.into() });
         }
         // A download may begin with lines of its protocol. The directory of an archive is at its
         // end, so the reader finds it.
-        if let Some(format) = extension.as_deref().and_then(office)
+        if let Some(format) = extension.as_deref().and_then(office_format)
             && memmem::find(&start[..start.len().min(MAX_PREFIX)], b"PK\x03\x04").is_some()
-            && archived(start, extension.as_deref()) == Ok(format)
+            && detect_in_archive(start, extension.as_deref()) == Ok(format)
         {
             return Ok(format);
         }
-        if xml_2003::is(start) {
+        if xml_2003::is_xml_2003(start) {
             return Ok(Self::Xls);
         }
-        if let Some(format) = flat::format(start) {
+        if let Some(format) = flat::detect_format(start) {
             return Ok(format);
         }
         if let Some("xls" | "doc" | "xlt" | "dot") = extension.as_deref() {
@@ -112,7 +112,7 @@ impl Format {
             Some("jsonl" | "ndjson") => Self::Jsonl,
             Some("eml" | "emlx" | "mht" | "mhtml") => Self::Eml,
             Some("ipynb") => Self::Notebook,
-            _ if notebook::is(start) => Self::Notebook,
+            _ if notebook::is_notebook(start) => Self::Notebook,
             Some("txt" | "text" | "log" | "rst" | "xml" | "json" | "yaml" | "toml") => Self::Text,
             _ if archive::is_mailbox(start) => Self::Mbox,
             _ if looks_like_html(start) => Self::Html,
@@ -123,7 +123,7 @@ impl Format {
 }
 
 /// Returns the extension for a document: by its first bytes, else by its name.
-pub(crate) fn kind(bytes: &[u8], name: &str) -> Option<String> {
+pub(crate) fn detect_extension(bytes: &[u8], name: &str) -> Option<String> {
     const MARKS: [(&[u8], &str); 9] = [
         (b"%PDF-", "pdf"),
         (b"\x89PNG", "png"),
@@ -139,7 +139,7 @@ pub(crate) fn kind(bytes: &[u8], name: &str) -> Option<String> {
     let marked = marked.or_else(|| is_webp(bytes).then_some((b"RIFF", "webp")));
     let named = || name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     let kind = marked.map(|(_, kind)| kind.to_owned()).or_else(named)?;
-    Some(normal(&kind).to_owned())
+    Some(normal_extension(&kind).to_owned())
 }
 
 /// Returns whether a file is WebP. Sounds and films begin with `RIFF` too.
@@ -148,7 +148,7 @@ fn is_webp(bytes: &[u8]) -> bool {
 }
 
 /// Returns one spelling for extensions that have several.
-pub(crate) fn normal(extension: &str) -> &str {
+pub(crate) fn normal_extension(extension: &str) -> &str {
     match extension {
         "jpeg" => "jpg",
         "tif" => "tiff",
@@ -158,9 +158,9 @@ pub(crate) fn normal(extension: &str) -> &str {
 }
 
 /// Detects the format in a ZIP archive, by its directory and the part that names the type.
-fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable> {
+fn detect_in_archive(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable> {
     // No office document has so many parts, and opening the archive takes memory for each.
-    if !archive::here::has_few_entries(bytes) {
+    if !archive::in_process::has_few_entries(bytes) {
         return Ok(Format::Zip);
     }
     let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
@@ -175,7 +175,7 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
         } else if found(b"application/epub+zip") {
             Some(Format::Epub)
         } else {
-            extension.and_then(office)
+            extension.and_then(office_format)
         };
         return Err(match format {
             Some(format) => Unreadable::damaged(
@@ -188,7 +188,7 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
             ),
         });
     };
-    let kind = part(&mut archive, "mimetype");
+    let kind = read_part(&mut archive, "mimetype");
     let named = kind.as_ref().and_then(|kind| match kind.trim() {
         "application/epub+zip" => Some(Format::Epub),
         kind => Format::of_open_document(kind),
@@ -204,7 +204,7 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
         .or_else(|| has("META-INF/container.xml").then_some(Format::Epub));
     // The main part may have any name; `[Content_Types].xml` has its type.
     let typed = found.or_else(|| {
-        let types = part(&mut archive, "[Content_Types].xml")?;
+        let types = read_part(&mut archive, "[Content_Types].xml")?;
         [
             ("wordprocessingml.", Format::Docx),
             ("spreadsheetml.", Format::Xlsx),
@@ -213,11 +213,14 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
         .into_iter()
         .find_map(|(kind, format)| types.contains(kind).then_some(format))
     });
-    match (typed, extension.and_then(office)) {
+    match (typed, extension.and_then(office_format)) {
         (Some(format), _) => Ok(format),
         (None, Some(format)) => Err(Unreadable::damaged(format, "its main part is missing")),
         (None, None) => {
-            match foreign_package(&archive).map(str::to_owned).or_else(|| other(&kind?)) {
+            match foreign_package(&archive)
+                .map(str::to_owned)
+                .or_else(|| describe_media_type(&kind?))
+            {
                 Some(what) => Err(Unreadable::Unsupported { what: what.into() }),
                 None => Ok(Format::Zip),
             }
@@ -226,7 +229,7 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
 }
 
 /// Describes another program's document by its media type. Returns `None` for a strange media type.
-fn other(kind: &str) -> Option<String> {
+fn describe_media_type(kind: &str) -> Option<String> {
     let kind = kind.trim().strip_prefix("application/")?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
     let is_short = kind.len() <= MAX_KIND && kind.chars().all(is_name);
@@ -249,14 +252,14 @@ fn foreign_package(archive: &ZipArchive<Cursor<&[u8]>>) -> Option<&'static str> 
     }
 }
 
-fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Option<String> {
+fn read_part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Option<String> {
     let mut text = String::new();
     archive.by_name(name).ok()?.take(NAMING_PART).read_to_string(&mut text).ok()?;
     Some(text)
 }
 
 /// Returns the format of an office document or book by its extension.
-fn office(extension: &str) -> Option<Format> {
+fn office_format(extension: &str) -> Option<Format> {
     Some(match extension {
         "docx" | "docm" | "dotx" => Format::Docx,
         "xlsx" | "xlsm" | "xlsb" => Format::Xlsx,

@@ -9,10 +9,10 @@ use crate::{code_page::CodePage, unreadable::Unreadable};
 
 /// Bytes checked to detect UTF-16 and UTF-32, and before the first byte outside of ASCII to guess
 /// an older encoding. The guess uses at most sixteen times as many bytes.
-const LOOKED_AT: usize = 64 << 10;
+const SAMPLE_BYTES: usize = 64 << 10;
 
 /// Fewest characters that can be recognized as words of UTF-16.
-const SOME_LETTERS: usize = 12;
+const MIN_LETTERS: usize = 12;
 
 /// Decodes text: by its byte order mark, as UTF-16 if its zeros fit, as UTF-8 if valid, else in the
 /// likeliest older encoding. UTF-8 stays unchanged, except for escapes and overstrikes of
@@ -21,34 +21,35 @@ const SOME_LETTERS: usize = 12;
 /// # Errors
 /// [`Unreadable::Binary`] if it is no text in any encoding.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
-    if let Some(text) = utf32(bytes) {
+    if let Some(text) = decode_utf32(bytes) {
         return Ok(Cow::Owned(text));
     }
-    let bytes = without_padding(bytes);
+    let bytes = strip_padding(bytes);
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
-        return text(encoding, &bytes[mark..]);
+        return decode_as(encoding, &bytes[mark..]);
     }
     // Checked before UTF-8, because English in UTF-16 is valid UTF-8 too.
     if bytes.contains(&0) {
-        if let Some(fields) = fields(bytes) {
+        if let Some(fields) = decode_zero_ended_fields(bytes) {
             return Ok(Cow::Owned(fields));
         }
-        return utf16(bytes).map_or(Err(Unreadable::Binary), |encoding| text(encoding, bytes));
+        return detect_utf16(bytes)
+            .map_or(Err(Unreadable::Binary), |encoding| decode_as(encoding, bytes));
     }
     if is_iso_2022_jp(bytes) {
-        return text(ISO_2022_JP, bytes);
+        return decode_as(ISO_2022_JP, bytes);
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
         if text.contains('\u{8}') || text.contains('\u{1b}') {
-            let text = without_escapes(&without_overstrikes(text));
+            let text = remove_escapes(&remove_overstrikes(text));
             return if is_binary(&text) { Err(Unreadable::Binary) } else { Ok(Cow::Owned(text)) };
         }
         return if is_binary(text) { Err(Unreadable::Binary) } else { Ok(Cow::Borrowed(text)) };
     }
-    match CodePage::of(of(bytes), bytes) {
-        CodePage::Known(encoding) => text(encoding, bytes),
+    match CodePage::of(detect_encoding(bytes), bytes) {
+        CodePage::Known(encoding) => decode_as(encoding, bytes),
         page => {
-            let text = page.decoded(bytes);
+            let text = page.decode(bytes);
             if is_binary(&text) { Err(Unreadable::Binary) } else { Ok(text) }
         }
     }
@@ -56,14 +57,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
 
 /// Guesses the encoding of bytes that have no byte order mark and are not in ASCII, UTF-16 or
 /// UTF-32.
-pub(crate) fn of(bytes: &[u8]) -> &'static Encoding {
+pub(crate) fn detect_encoding(bytes: &[u8]) -> &'static Encoding {
     if is_damaged_utf8(bytes) {
         return UTF_8;
     }
     // Text before the first byte outside of ASCII tells nothing, however long it is.
     let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
-    let telling = &bytes[first.saturating_sub(LOOKED_AT)..];
-    let telling = &telling[..telling.len().min(16 * LOOKED_AT)];
+    let telling = &bytes[first.saturating_sub(SAMPLE_BYTES)..];
+    let telling = &telling[..telling.len().min(16 * SAMPLE_BYTES)];
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(telling, true);
     detector.guess(None, Utf8Detection::Deny)
@@ -84,7 +85,7 @@ fn is_damaged_utf8(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`Unreadable::Binary`] if too much of it is invalid.
-pub(crate) fn text<'a>(
+pub(crate) fn decode_as<'a>(
     encoding: &'static Encoding,
     bytes: &'a [u8],
 ) -> Result<Cow<'a, str>, Unreadable> {
@@ -113,7 +114,7 @@ fn is_binary(text: &str) -> bool {
 }
 
 /// Removes padding at the end: zeros, and the end-of-file character of DOS.
-fn without_padding(bytes: &[u8]) -> &[u8] {
+fn strip_padding(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| !matches!(byte, 0 | 0x1a)).map_or(0, |at| at + 1);
     let (text, padding) = bytes.split_at(end);
     // One zero may be half of a UTF-16 character.
@@ -122,7 +123,7 @@ fn without_padding(bytes: &[u8]) -> &[u8] {
 }
 
 /// Removes the escape sequences of terminals, such as colors and movements.
-pub(crate) fn without_escapes(text: &str) -> String {
+pub(crate) fn remove_escapes(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -154,7 +155,7 @@ pub(crate) fn without_escapes(text: &str) -> String {
 }
 
 /// Removes overstrikes: manuals print a letter twice for bold, and `_` over it for underlining.
-fn without_overstrikes(text: &str) -> String {
+fn remove_overstrikes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -180,7 +181,7 @@ fn is_iso_2022_jp(bytes: &[u8]) -> bool {
 }
 
 /// Decodes fields that end with zeros, as in lists of files and environments. Each becomes a line.
-fn fields(bytes: &[u8]) -> Option<String> {
+fn decode_zero_ended_fields(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     let zeros = text.matches('\0').count();
     let lines = text.replace('\0', "\n");
@@ -188,13 +189,13 @@ fn fields(bytes: &[u8]) -> Option<String> {
 }
 
 /// Decodes UTF-32 with or without a byte order mark.
-fn utf32(bytes: &[u8]) -> Option<String> {
+fn decode_utf32(bytes: &[u8]) -> Option<String> {
     let (units, []) = bytes.as_chunks::<4>() else { return None };
     let [first, ..] = units else { return None };
     let is_letter = |unit: &[u8; 4], read: fn([u8; 4]) -> u32| {
         char::from_u32(read(*unit)).is_some_and(|c| c != '\0')
     };
-    let head = &units[..units.len().min(LOOKED_AT / 4)];
+    let head = &units[..units.len().min(SAMPLE_BYTES / 4)];
     let read = match first {
         [0xff, 0xfe, 0, 0] => u32::from_le_bytes,
         [0, 0, 0xfe, 0xff] => u32::from_be_bytes,
@@ -210,8 +211,8 @@ fn utf32(bytes: &[u8]) -> Option<String> {
 }
 
 /// Detects UTF-16 without a byte order mark. In Western text every other byte is zero.
-fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
-    let head = &bytes[..bytes.len().min(LOOKED_AT) & !1];
+fn detect_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+    let head = &bytes[..bytes.len().min(SAMPLE_BYTES) & !1];
     let zeros = |odd: usize| head.iter().skip(odd).step_by(2).filter(|byte| **byte == 0).count();
     let (even, odd, half) = (zeros(0), zeros(1), head.len() / 2);
     if !bytes.len().is_multiple_of(2) || half == 0 {
@@ -246,7 +247,7 @@ fn blocks_of_words(encoding: &'static Encoding, bytes: &[u8]) -> Option<usize> {
     let letters = text.chars().filter(|c| c.is_alphabetic() && !c.is_ascii()).count();
     let blocks: HashSet<u32> = text.chars().map(|c| u32::from(c) >> 8).collect();
     let is_fluent = !is_damaged
-        && all >= SOME_LETTERS
+        && all >= MIN_LETTERS
         && odd * 20 <= all
         && letters * 2 > all
         && blocks.len() * 10 <= all * 7;
@@ -298,7 +299,7 @@ mod tests {
     fn the_first_accent_may_come_late() {
         let plain = "The tide turns twice a day. ".repeat(5_000);
         let late = [plain.as_bytes(), b"Caf\xe9 cr\xe8me, na\xefve fa\xe7ade."].concat();
-        assert!(late.len() > 2 * LOOKED_AT);
+        assert!(late.len() > 2 * SAMPLE_BYTES);
         assert!(decode(&late).unwrap().ends_with("Café crème, naïve façade."));
     }
 

@@ -9,7 +9,7 @@ use crate::{
     format::Format,
     html,
     left_out::Kind,
-    package::{Package, resolved},
+    package::{Package, resolve_path},
     unreadable::Unreadable,
 };
 
@@ -36,8 +36,10 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         .all("item")
         .into_iter()
         .filter_map(|item| {
-            let name =
-                resolved(folder, &percent_decode_str(&item.attribute("href")?).decode_utf8_lossy());
+            let name = resolve_path(
+                folder,
+                &percent_decode_str(&item.attribute("href")?).decode_utf8_lossy(),
+            );
             Some((item.attribute("id")?, name))
         })
         .collect();
@@ -66,7 +68,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         let folder = name.as_deref().and_then(|name| name.rsplit_once('/')).map_or("", |it| it.0);
         let linked = |address: &str| {
             let path = percent_decode_str(address).decode_utf8_lossy();
-            sheets.get(&resolved(folder, &path)).cloned()
+            sheets.get(&resolve_path(folder, &path)).cloned()
         };
         let bytes = match name.as_ref().map(|name| package.read(name)) {
             Some(Err(error @ Unreadable::TooLarge { .. })) => return Err(error),
@@ -81,7 +83,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
             Some(_) => {}
             None => {
                 missing += 1;
-                tally.on_page(Kind::UnreadPages, 1, number);
+                tally.add_on_page(Kind::UnreadPages, 1, number);
             }
         }
     }

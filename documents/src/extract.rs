@@ -9,14 +9,13 @@ use crate::{
     context::Context,
     data_uris, detect, docx, encoding, epub,
     format::Format,
-    html,
+    html, invisible,
     left_out::{self, LeftOut, Tally},
     limits::{Deadline, Limits},
     mail, notebook, open_document, pdf,
     pictures::{self, Picture},
     sheets, slides,
     unreadable::Unreadable,
-    unseen,
 };
 
 /// A document's text.
@@ -76,12 +75,12 @@ fn extract_within(
     let (mut pictures, mut page_starts) = (Vec::new(), Vec::new());
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
-            (data_uris::named(encoding::decode(bytes)?, &tally), None)
+            (data_uris::replace_data_uris(encoding::decode(bytes)?, &tally), None)
         }
         Format::Notebook => {
             let text = encoding::decode(bytes)?;
             let cells = notebook::extract(&text, &tally);
-            (data_uris::named(cells.map_or(text, Cow::Owned), &tally), None)
+            (data_uris::replace_data_uris(cells.map_or(text, Cow::Owned), &tally), None)
         }
         Format::Html if detect::is_xhtml(name) => {
             (Cow::Owned(html::extract_xhtml(bytes, &tally, &|_| None)?), None)
@@ -109,7 +108,7 @@ fn extract_within(
         }
     };
     let length = text.len();
-    let text = finished(text, limits, &tally)?;
+    let text = clean_and_check(text, limits, &tally)?;
     if text.len() != length {
         page_starts.clear();
     }
@@ -123,12 +122,12 @@ fn extract_within(
 }
 
 /// Removes characters that no program shows, and checks the bounds of the text.
-pub(crate) fn finished<'t>(
+pub(crate) fn clean_and_check<'t>(
     text: Cow<'t, str>,
     limits: &Limits,
     tally: &Tally,
 ) -> Result<Cow<'t, str>, Unreadable> {
-    let text = unseen::without(text, tally);
+    let text = invisible::remove_invisible(text, tally);
     limits.take_text(text.len())?;
     if text.trim().is_empty() { Err(Unreadable::Empty) } else { Ok(text) }
 }
@@ -153,7 +152,7 @@ fn picture(
     if depth > 0 {
         return Err(Unreadable::Picture { format });
     }
-    let (picture, count) = pictures::read(bytes, format, limits)?;
+    let (picture, count) = pictures::read_picture(bytes, format, limits)?;
     let mut left_out = LeftOut::default();
     for page in 2..=count {
         left_out.add(left_out::Kind::UnreadPages, 1, Some(left_out::Place::Page(page)));

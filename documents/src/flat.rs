@@ -18,7 +18,7 @@ const PACKAGE: &str = "schemas.microsoft.com/office/2006/xmlPackage";
 pub(crate) type Parts<'a> = Vec<(String, Cow<'a, [u8]>)>;
 
 /// Detects the format of a single XML file. Returns `None` for other files.
-pub(crate) fn format(bytes: &[u8]) -> Option<Format> {
+pub(crate) fn detect_format(bytes: &[u8]) -> Option<Format> {
     let head = xml::head(bytes)?;
     if head.contains(WORD_2003) && head.contains("wordDocument") {
         return Some(Format::Docx);
@@ -46,10 +46,10 @@ pub(crate) fn format(bytes: &[u8]) -> Option<Format> {
 }
 
 /// Returns the parts of such a document; `None` for an archive.
-pub(crate) fn parts(bytes: &[u8], format: Format) -> Result<Option<Parts<'_>>, Unreadable> {
+pub(crate) fn read_parts(bytes: &[u8], format: Format) -> Result<Option<Parts<'_>>, Unreadable> {
     let Some(head) = xml::head(bytes) else { return Ok(None) };
     Ok(Some(if head.contains(PACKAGE) {
-        of_package(bytes, format)?
+        parts_of_package(bytes, format)?
     } else if format == Format::Docx {
         vec![("word/document.xml".to_owned(), bytes.into())]
     } else {
@@ -59,7 +59,7 @@ pub(crate) fn parts(bytes: &[u8], format: Format) -> Result<Option<Parts<'_>>, U
 }
 
 /// Reads `<pkg:part pkg:name="…"><pkg:xmlData>…`, or `<pkg:binaryData>` in base64.
-fn of_package(bytes: &[u8], format: Format) -> Result<Parts<'static>, Unreadable> {
+fn parts_of_package(bytes: &[u8], format: Format) -> Result<Parts<'static>, Unreadable> {
     let damaged = |error: quick_xml::Error| Unreadable::damaged(format, error);
     let text = encoding::decode(bytes)?;
     let mut reader = Reader::from_str(&text);

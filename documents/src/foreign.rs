@@ -88,7 +88,7 @@ const ENTRIES: &[(&str, &str)] = &[
 ];
 
 /// Names the format of a file, if known.
-pub(crate) fn name(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn describe_file(bytes: &[u8]) -> Option<&'static str> {
     let is_plain = is_plain(bytes);
     let marked = |marks: &[(&[u8], &'static str)], is_words: bool| {
         let is = |mark: &[u8]| bytes.starts_with(mark) && !(is_words && mark.is_ascii());
@@ -100,17 +100,17 @@ pub(crate) fn name(bytes: &[u8]) -> Option<&'static str> {
         found.map(|(_, _, what)| *what)
     };
     let known = marked(MARKS_OF_TEXT, false).or_else(|| marked(MARKS, is_plain));
-    known.or_else(inner).or_else(|| two_letters(bytes))
+    known.or_else(inner).or_else(|| describe_by_two_letters(bytes))
 }
 
 /// Names the format of a compound file by the names of its entries.
-pub(crate) fn container(entries: &[String]) -> Option<&'static str> {
+pub(crate) fn describe_container(entries: &[String]) -> Option<&'static str> {
     let has = |name: &str| entries.iter().any(|entry| entry.starts_with(name));
     ENTRIES.iter().find(|(entry, _)| has(entry)).map(|(_, what)| *what)
 }
 
 /// Recognizes marks of two letters. A text may begin with them too, so zeros must follow.
-fn two_letters(bytes: &[u8]) -> Option<&'static str> {
+fn describe_by_two_letters(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [b'B', b'M', ..] if bytes.get(6..10) == Some(&[0; 4]) => Some("an image (BMP)"),
         [b'M', b'Z', ..] if bytes.get(..64)?.contains(&0) => Some("a program (EXE or DLL)"),
@@ -139,14 +139,14 @@ mod tests {
             (b"BM\x10\x10\0\0\0\0\0\0", "BMP"),
             (&disc, "ISO"),
         ] {
-            assert!(name(bytes).unwrap().contains(what), "{what}");
+            assert!(describe_file(bytes).unwrap().contains(what), "{what}");
         }
         for (entry, what) in [("__substg1.0_0037001F", "MSG"), ("PowerPoint Document", "PPT")] {
-            assert!(container(&[entry.to_owned()]).unwrap().contains(what), "{what}");
+            assert!(describe_container(&[entry.to_owned()]).unwrap().contains(what), "{what}");
         }
-        assert_eq!(container(&["else".to_owned()]), None);
+        assert_eq!(describe_container(&["else".to_owned()]), None);
         for text in ["MZ is a postal area", "BMW 320", "AC10 0AB", "ID3;x", "See ftype", "BZh"] {
-            assert_eq!(name(text.as_bytes()), None, "{text}");
+            assert_eq!(describe_file(text.as_bytes()), None, "{text}");
         }
     }
 }

@@ -20,14 +20,14 @@ use scraper::{ElementRef, Html, HtmlTreeSink, Node, node::Element};
 use crate::{
     encoding,
     format::Format,
-    left_out::{Kind, Tally, in_one_pair_of_marks},
+    left_out::{Kind, Tally, replace_placeholders},
     math,
     unreadable::Unreadable,
     xml,
 };
 use lists::List;
 pub(crate) use rules::Linked;
-use styles::Looks;
+use styles::ElementStyles;
 use writer::Writer;
 
 /// Deepest nesting. Deeper pages are refused, because building the tree takes time with the square of the
@@ -57,9 +57,9 @@ pub(crate) fn extract_linked(
     tally: &Tally,
     linked: Linked<'_>,
 ) -> Result<String, Unreadable> {
-    let page = decoded(bytes)?;
+    let page = decode_page(bytes)?;
     let xhtml = xhtml::is_declared(&page).then(|| xhtml::as_html(&page));
-    read(xhtml.as_deref().unwrap_or(&page), tally, linked, 0)
+    read_page(xhtml.as_deref().unwrap_or(&page), tally, linked, 0)
 }
 
 /// Reads a page as XHTML even if it does not declare to be, such as a book's chapter. `linked` returns
@@ -69,55 +69,57 @@ pub(crate) fn extract_xhtml(
     tally: &Tally,
     linked: Linked<'_>,
 ) -> Result<String, Unreadable> {
-    read(&xhtml::as_html(&decoded(bytes)?), tally, linked, 0)
+    read_page(&xhtml::as_html(&decode_page(bytes)?), tally, linked, 0)
 }
 
 /// Decodes a page. Its declared encoding holds for bytes that are not UTF-8.
-pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
-    Ok(match declared(bytes) {
+pub(crate) fn decode_page(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
+    Ok(match declared_encoding(bytes) {
         // Its bytes are ASCII, so they look like UTF-8.
-        Some(encoding) if encoding == encoding_rs::ISO_2022_JP => encoding::text(encoding, bytes)?,
+        Some(encoding) if encoding == encoding_rs::ISO_2022_JP => {
+            encoding::decode_as(encoding, bytes)?
+        }
         Some(encoding)
             if !bytes.starts_with(b"\xef\xbb\xbf") && std::str::from_utf8(bytes).is_err() =>
         {
-            encoding::text(encoding, bytes)?
+            encoding::decode_as(encoding, bytes)?
         }
         _ => encoding::decode(bytes)?,
     })
 }
 
 /// Reads a page. `frames` is the number of pages around it.
-fn read(
+fn read_page(
     text: &str,
     tally: &Tally,
     linked: Linked<'_>,
     frames: usize,
 ) -> Result<String, Unreadable> {
-    let mut page = parsed(&attributes::bounded(text))?;
-    feet_last(&mut page);
-    let with = |looks: &Looks| {
+    let mut page = parse_page(&attributes::limit_attributes(text))?;
+    move_table_feet(&mut page);
+    let with = |styles: &ElementStyles| {
         let mut walk = Walk {
-            looks,
+            styles,
             writer: Writer::default(),
-            tally: tally.of_the_same_kind(),
+            tally: tally.new_like(),
             frames,
-            seen: false,
+            has_content: false,
             hidden: String::new(),
         };
-        walk.over(&page);
-        let text = in_one_pair_of_marks(&walk.writer.finish());
-        (walk.seen, text, walk.tally.into_left_out())
+        walk.walk_page(&page);
+        let text = replace_placeholders(&walk.writer.finish());
+        (walk.has_content, text, walk.tally.into_left_out())
     };
-    let looks = styles::looks(&page, linked);
-    let (is_seen, mut shown, mut left_out) = with(&looks);
+    let element_styles = styles::read_element_styles(&page, linked);
+    let (is_seen, mut shown, mut left_out) = with(&element_styles);
     if !is_seen && has_script(&page) {
         // A page that hides all of itself waits for a script that shows it, so its styles are ignored.
-        (_, shown, left_out) = with(&Looks::default());
+        (_, shown, left_out) = with(&ElementStyles::default());
     }
-    if looks.is_cut {
-        tally.in_part(Kind::UnreadParts, 1, "style");
+    if element_styles.is_incomplete {
+        tally.add_in_part(Kind::UnreadParts, 1, "style");
     }
-    tally.in_part(Kind::UnreadParts, looks.not_generated, "counters of a style");
+    tally.add_in_part(Kind::UnreadParts, element_styles.not_generated, "counters of a style");
     tally.merge(&left_out);
     Ok(shown)
 }
@@ -128,7 +130,7 @@ fn has_script(page: &Html) -> bool {
 }
 
 /// Parses a page and checks its depth while the tree grows.
-fn parsed(text: &str) -> Result<Html, Unreadable> {
+fn parse_page(text: &str) -> Result<Html, Unreadable> {
     let sink = HtmlTreeSink::new(Html::new_document());
     let mut parser = html5ever::parse_document(sink, ParseOpts::default());
     let mut rest = text;
@@ -149,7 +151,7 @@ fn parsed(text: &str) -> Result<Html, Unreadable> {
 }
 
 /// Moves a table's foot behind its body, where a page shows it.
-fn feet_last(page: &mut Html) {
+fn move_table_feet(page: &mut Html) {
     let is = |node: NodeRef<'_, Node>, name: &str| matches!(node.value(), Node::Element(element) if element.name() == name);
     let feet: Vec<(NodeId, NodeId)> = page
         .tree
@@ -167,7 +169,7 @@ fn feet_last(page: &mut Html) {
 
 /// Returns the encoding declared in the first kilobyte: by `<meta charset="…">`, its older form, or the
 /// XML declaration.
-fn declared(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
+fn declared_encoding(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(1_024)]).to_ascii_lowercase();
     let declaration = head.trim_start().strip_prefix("<?xml").and_then(|it| it.split("?>").next());
     let of_xml = declaration.and_then(|it| it.split("encoding").nth(1)?.split_once('='));
@@ -183,55 +185,57 @@ fn declared(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
 
 /// A walk through a page's tree.
 struct Walk<'l> {
-    looks: &'l Looks,
+    styles: &'l ElementStyles,
     writer: Writer,
     tally: Tally,
     /// Number of pages around this one.
     frames: usize,
     /// Whether any visible content has been written.
-    seen: bool,
+    has_content: bool,
     /// Words of the open element that are not seen.
     hidden: String,
 }
 
 impl Walk<'_> {
     /// Walks the tree without recursion.
-    fn over(&mut self, page: &Html) {
-        let looks = self.looks;
+    fn walk_page(&mut self, page: &Html) {
+        let styles = self.styles;
         let is_unseen = |node: NodeRef<'_, Node>| {
-            let is_shown = || looks.shown.contains(&node.id());
-            looks.hidden.contains(&node.id()) || (is_hidden(node) && !is_shown())
+            let is_shown = || styles.shown.contains(&node.id());
+            styles.hidden.contains(&node.id()) || (is_hidden(node) && !is_shown())
         };
-        let (mut silent, mut unseen) = (0_usize, 0_usize);
+        let (mut skipped_depth, mut hidden_depth) = (0_usize, 0_usize);
         for edge in page.tree.root().traverse() {
             match edge {
                 Edge::Open(node) => match node.value() {
                     Node::Element(_) if is_unseen(node) => {
-                        (silent, unseen) = (silent + 1, unseen + 1);
+                        (skipped_depth, hidden_depth) = (skipped_depth + 1, hidden_depth + 1);
                     }
-                    Node::Element(element) if is_silent(node) => {
-                        if silent == 0 {
-                            self.inner(node, element);
+                    Node::Element(element) if is_skipped(node) => {
+                        if skipped_depth == 0 {
+                            self.read_embedded(node, element);
                         }
-                        silent += 1;
+                        skipped_depth += 1;
                     }
-                    Node::Element(element) if silent == 0 => self.open(node, element),
-                    Node::Text(text) if silent == 0 => self.words(node, text),
-                    Node::Text(text) if silent == unseen => self.hidden.push_str(text),
+                    Node::Element(element) if skipped_depth == 0 => {
+                        self.open_element(node, element)
+                    }
+                    Node::Text(text) if skipped_depth == 0 => self.write_text(node, text),
+                    Node::Text(text) if skipped_depth == hidden_depth => self.hidden.push_str(text),
                     _ => {}
                 },
                 Edge::Close(node) => match node.value() {
                     Node::Element(_) if is_unseen(node) => {
-                        (silent, unseen) = (silent - 1, unseen - 1);
-                        if silent == 0 {
-                            self.hide();
+                        (skipped_depth, hidden_depth) = (skipped_depth - 1, hidden_depth - 1);
+                        if skipped_depth == 0 {
+                            self.end_hidden_words();
                         }
                     }
-                    Node::Element(_) if is_silent(node) => silent -= 1,
-                    Node::Element(element) if silent == 0 => {
-                        self.generated(node, 1);
-                        if looks.struck.contains(&node.id()) {
-                            self.writer.strike_ends();
+                    Node::Element(_) if is_skipped(node) => skipped_depth -= 1,
+                    Node::Element(element) if skipped_depth == 0 => {
+                        self.write_generated(node, 1);
+                        if styles.struck.contains(&node.id()) {
+                            self.writer.end_strike();
                         }
                         self.writer.close(element);
                     }
@@ -241,8 +245,8 @@ impl Walk<'_> {
         }
     }
 
-    fn open(&mut self, node: NodeRef<'_, Node>, element: &Element) {
-        let marker = self.looks.markers.get(&node.id()).map(String::as_str);
+    fn open_element(&mut self, node: NodeRef<'_, Node>, element: &Element) {
+        let marker = self.styles.markers.get(&node.id()).map(String::as_str);
         match element.name() {
             "ol" | "ul" | "menu" => {
                 let items = node.children().filter(|item| is_item(*item)).count();
@@ -250,53 +254,53 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        self.seen |= matches!(element.name(), "img" | "input");
+        self.has_content |= matches!(element.name(), "img" | "input");
         self.tally.add(Kind::Pictures, usize::from(is_picture(element)));
         self.writer.open(element, is_laid_out(node), marker);
-        if self.looks.struck.contains(&node.id()) {
-            self.writer.strike();
+        if self.styles.struck.contains(&node.id()) {
+            self.writer.begin_strike();
         }
-        self.generated(node, 0);
+        self.write_generated(node, 0);
     }
 
     /// Writes the text that a style puts before (0) or after (1) the content of an element.
-    fn generated(&mut self, node: NodeRef<'_, Node>, place: usize) {
-        let text = self.looks.generated.get(&node.id()).and_then(|texts| texts.get(place));
+    fn write_generated(&mut self, node: NodeRef<'_, Node>, place: usize) {
+        let text = self.styles.generated.get(&node.id()).and_then(|texts| texts.get(place));
         if let Some(text) = text.filter(|text| !text.is_empty()) {
-            self.seen = true;
-            self.writer.text(text);
+            self.has_content = true;
+            self.writer.write_text(text);
         }
     }
 
-    fn words(&mut self, node: NodeRef<'_, Node>, text: &str) {
-        if node.parent().is_some_and(|parent| self.looks.unseen.contains(&parent.id())) {
+    fn write_text(&mut self, node: NodeRef<'_, Node>, text: &str) {
+        if node.parent().is_some_and(|parent| self.styles.hidden_words.contains(&parent.id())) {
             self.hidden.push_str(text);
-            return self.hide();
+            return self.end_hidden_words();
         }
-        self.seen |= !text.trim().is_empty();
-        let parent = node.parent().and_then(|parent| self.looks.lines.get(&parent.id()));
+        self.has_content |= !text.trim().is_empty();
+        let parent = node.parent().and_then(|parent| self.styles.lines.get(&parent.id()));
         match parent {
-            Some(collapses) if !text.trim().is_empty() => self.writer.lines(text, *collapses),
-            _ => self.writer.text(text),
+            Some(collapses) if !text.trim().is_empty() => self.writer.write_lines(text, *collapses),
+            _ => self.writer.write_text(text),
         }
     }
 
     /// Ends words that are not seen: counts them, and marks them in the text if the limits ask for that.
-    fn hide(&mut self) {
+    fn end_hidden_words(&mut self) {
         let words = std::mem::take(&mut self.hidden);
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        let marked = self.tally.hidden_piece(&words, None);
+        let marked = self.tally.count_hidden_piece(&words, None);
         if !marked.is_empty() {
-            self.writer.text(&marked);
+            self.writer.write_text(&marked);
         }
     }
 
     /// Reads content that is not plain text: formulas and inner pages.
-    fn inner(&mut self, node: NodeRef<'_, Node>, element: &Element) {
+    fn read_embedded(&mut self, node: NodeRef<'_, Node>, element: &Element) {
         let (frames, tally) = (self.frames, &self.tally);
         let or_counted = |read: Result<String, Unreadable>| {
             read.unwrap_or_else(|_| {
-                tally.in_part(Kind::UnreadParts, 1, element.name());
+                tally.add_in_part(Kind::UnreadParts, 1, element.name());
                 String::new()
             })
         };
@@ -304,21 +308,21 @@ impl Walk<'_> {
             or_counted(match frames >= MAX_FRAMES {
                 _ if page.trim().is_empty() => Ok(String::new()),
                 true => Err(Unreadable::damaged(Format::Html, "its frames are nested too deeply")),
-                false => read(page, tally, &|_| None, frames + 1),
+                false => read_page(page, tally, &|_| None, frames + 1),
             })
         };
         match element.name() {
             "math" => {
                 let formula = ElementRef::wrap(node).map(|it| it.html()).unwrap_or_default();
                 let formula = xml::parse(formula.as_bytes(), Format::Html);
-                let text = or_counted(formula.map(|formula| math::text(&formula)));
-                self.seen |= !text.is_empty();
-                self.writer.formula(&text);
+                let text = or_counted(formula.map(|formula| math::formula_text(&formula)));
+                self.has_content |= !text.is_empty();
+                self.writer.write_formula(&text);
             }
             "iframe" => {
                 let page = within(element.attr("srcdoc").unwrap_or_default());
-                self.seen |= !page.is_empty();
-                self.writer.page(&page);
+                self.has_content |= !page.is_empty();
+                self.writer.write_page(&page);
             }
             // To an HTML parser its content is text.
             "noframes" => {
@@ -327,8 +331,8 @@ impl Walk<'_> {
                     .filter_map(|below| below.value().as_text().map(|text| &**text))
                     .collect();
                 let page = within(&text);
-                self.seen |= !page.is_empty();
-                self.writer.page(&page);
+                self.has_content |= !page.is_empty();
+                self.writer.write_page(&page);
             }
             _ => {}
         }
@@ -353,7 +357,7 @@ fn is_hidden(node: NodeRef<'_, Node>) -> bool {
 }
 
 /// Whether the content of an element is not text of the page, or is read otherwise.
-fn is_silent(node: NodeRef<'_, Node>) -> bool {
+fn is_skipped(node: NodeRef<'_, Node>) -> bool {
     let Node::Element(element) = node.value() else { return false };
     let name = element.name();
     WITHOUT_TEXT.contains(&name)

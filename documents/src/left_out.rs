@@ -153,7 +153,7 @@ impl Kind {
 }
 
 /// Counts the characters of a text without white space, as for [`Kind::HiddenText`].
-pub(crate) fn characters(text: &str) -> usize {
+pub(crate) fn count_characters(text: &str) -> usize {
     text.chars().filter(|c| !c.is_whitespace()).count()
 }
 
@@ -164,9 +164,9 @@ const MARKS: [&str; 2] = ["[hidden: ", "]"];
 /// text has.
 const OPEN_MARKS: [&str; 2] = ["\u{fdd1}", "\u{fdd2}"];
 
-/// Replaces the placeholders of a text of [pieces](Tally::hidden_piece). Adjacent hidden pieces get
-/// one pair of marks.
-pub(crate) fn in_one_pair_of_marks(text: &str) -> String {
+/// Replaces the placeholders of a text of [pieces](Tally::count_hidden_piece). Adjacent hidden
+/// pieces get one pair of marks.
+pub(crate) fn replace_placeholders(text: &str) -> String {
     let ([before, behind], [open_before, open_behind]) = (MARKS, OPEN_MARKS);
     let text = text.replace(&format!("{open_behind}{open_before}"), "");
     text.replace(open_before, before).replace(open_behind, behind)
@@ -186,29 +186,29 @@ impl Tally {
     }
 
     /// Returns an empty tally that treats hidden text in the same way.
-    pub(crate) fn of_the_same_kind(&self) -> Self {
+    pub(crate) fn new_like(&self) -> Self {
         Self::new(self.hidden)
     }
 
     /// Counts hidden text. Returns its replacement in the text: nothing, or the text in marks.
-    pub(crate) fn hidden(&self, text: &str, place: Option<Place>) -> String {
-        self.left_out.borrow_mut().add(Kind::HiddenText, characters(text) as u64, place);
-        self.between(MARKS, text)
+    pub(crate) fn count_hidden(&self, text: &str, place: Option<Place>) -> String {
+        self.left_out.borrow_mut().add(Kind::HiddenText, count_characters(text) as u64, place);
+        self.wrap_if_marked(MARKS, text)
     }
 
     /// Counts a piece of hidden text in a line. Returns nothing, or the text with placeholders for
-    /// [`in_one_pair_of_marks`].
-    pub(crate) fn hidden_piece(&self, text: &str, place: Option<Place>) -> String {
-        self.left_out.borrow_mut().add(Kind::HiddenText, characters(text) as u64, place);
-        self.between(OPEN_MARKS, text)
+    /// [`replace_placeholders`].
+    pub(crate) fn count_hidden_piece(&self, text: &str, place: Option<Place>) -> String {
+        self.left_out.borrow_mut().add(Kind::HiddenText, count_characters(text) as u64, place);
+        self.wrap_if_marked(OPEN_MARKS, text)
     }
 
     /// Returns the replacement of hidden text that is counted elsewhere.
-    pub(crate) fn marked(&self, text: &str) -> String {
-        self.between(MARKS, text)
+    pub(crate) fn mark_only(&self, text: &str) -> String {
+        self.wrap_if_marked(MARKS, text)
     }
 
-    fn between(&self, [before, behind]: [&str; 2], text: &str) -> String {
+    fn wrap_if_marked(&self, [before, behind]: [&str; 2], text: &str) -> String {
         match self.hidden {
             Hidden::Mark if !text.trim().is_empty() => format!("{before}{text}{behind}"),
             _ => String::new(),
@@ -221,12 +221,12 @@ impl Tally {
     }
 
     /// Adds to the count of a kind, on a page (from 1).
-    pub(crate) fn on_page(&self, kind: Kind, count: usize, page: usize) {
+    pub(crate) fn add_on_page(&self, kind: Kind, count: usize, page: usize) {
         self.left_out.borrow_mut().add(kind, count as u64, Some(Place::Page(page)));
     }
 
     /// Adds to the count of a kind, in the part with this name.
-    pub(crate) fn in_part(&self, kind: Kind, count: usize, part: &str) {
+    pub(crate) fn add_in_part(&self, kind: Kind, count: usize, part: &str) {
         self.left_out.borrow_mut().add(kind, count as u64, Some(Place::part(part)));
     }
 
@@ -253,9 +253,9 @@ mod tests {
     fn counts_go_on_where_places_end_and_names_are_bounded() {
         let tally = Tally::default();
         for page in 1..=25 {
-            tally.on_page(Kind::UnreadPages, 1, page);
+            tally.add_on_page(Kind::UnreadPages, 1, page);
         }
-        tally.in_part(Kind::HiddenText, 5, &"\u{1b}".repeat(200));
+        tally.add_in_part(Kind::HiddenText, 5, &"\u{1b}".repeat(200));
         tally.add(Kind::Pictures, 0);
         let mut left_out = tally.into_left_out();
         assert_eq!(left_out.count(Kind::UnreadPages), 25);

@@ -57,6 +57,7 @@ mod flat;
 mod foreign;
 pub mod format;
 mod html;
+mod invisible;
 pub mod left_out;
 pub mod limits;
 mod links;
@@ -81,7 +82,6 @@ mod symbols;
 pub mod tables;
 pub mod tokens;
 pub mod unreadable;
-mod unseen;
 mod xml;
 mod zstd;
 

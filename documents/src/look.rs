@@ -1,8 +1,8 @@
 //! The appearance of text, as far as it affects the meaning.
 
 use crate::{
-    colors::{Ground, Rgb},
-    left_out::in_one_pair_of_marks,
+    colors::{Background, Rgb},
+    left_out::replace_placeholders,
     math,
     symbols::Fonts,
 };
@@ -29,7 +29,7 @@ pub(crate) struct Look {
     pub(crate) tiny: Option<bool>,
     pub(crate) color: Option<Color>,
     /// The background of the letters or their paragraph.
-    pub(crate) ground: Option<Ground>,
+    pub(crate) background: Option<Background>,
 }
 
 /// Mark around text that is struck out.
@@ -39,27 +39,29 @@ pub(crate) const STRUCK: &str = "~~";
 const OPEN_STRUCK: &str = "\u{fdd0}";
 
 /// Returns `[Picture: …]` with the first nonempty description; else an empty text.
-pub(crate) fn described(descriptions: impl IntoIterator<Item = Option<String>>) -> String {
+pub(crate) fn picture_description(
+    descriptions: impl IntoIterator<Item = Option<String>>,
+) -> String {
     let mut words = descriptions.into_iter().flatten().map(|words| words.trim().to_owned());
     let words = words.find(|words| !words.is_empty());
     words.map(|words| format!("[Picture: {words}]")).unwrap_or_default()
 }
 
 /// Puts placeholders around a struck piece of a line.
-pub(crate) fn struck(text: &str) -> String {
+pub(crate) fn strike_out(text: &str) -> String {
     format!("{OPEN_STRUCK}{text}{OPEN_STRUCK}")
 }
 
 /// Finishes a line: replaces the placeholders. Adjacent struck or hidden pieces get one pair of
 /// marks.
-pub(crate) fn whole(line: &str) -> String {
+pub(crate) fn finish_line(line: &str) -> String {
     let line = line.replace(&OPEN_STRUCK.repeat(2), "").replace(OPEN_STRUCK, STRUCK);
-    in_one_pair_of_marks(&line)
+    replace_placeholders(&line)
 }
 
 impl Look {
     /// Fills unstated properties from `other`.
-    pub(crate) fn over(self, other: Self) -> Self {
+    pub(crate) fn or_from(self, other: Self) -> Self {
         Self {
             hidden: self.hidden.or(other.hidden),
             fonts: self.fonts.or(other.fonts),
@@ -69,26 +71,27 @@ impl Look {
             capitals: self.capitals.or(other.capitals),
             tiny: self.tiny.or(other.tiny),
             color: self.color.or(other.color),
-            ground: self.ground.or(other.ground),
+            background: self.background.or(other.background),
         }
     }
 
     /// Returns whether text is hidden: stated as hidden, tiny, or in the color of its background.
-    pub(crate) fn is_hidden(self, around: Ground) -> bool {
-        let ground = self.ground.unwrap_or(around);
-        let is_on_itself = matches!(self.color, Some(Color::Plain(color)) if ground.hides(color));
+    pub(crate) fn is_hidden(self, around: Background) -> bool {
+        let background = self.background.unwrap_or(around);
+        let is_on_itself =
+            matches!(self.color, Some(Color::Plain(color)) if background.hides(color));
         self.hidden == Some(true) || self.tiny == Some(true) || is_on_itself
     }
 
     /// Returns the text as shown: decodes symbol fonts, writes exponents, capitals and marks of
     /// struck text.
-    pub(crate) fn read(self, text: String) -> String {
-        let text = self.fonts.unwrap_or_default().read(text);
+    pub(crate) fn apply_to(self, text: String) -> String {
+        let text = self.fonts.unwrap_or_default().decode(text);
         let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
         let lowered = self.lowered.unwrap_or(false).then(|| math::index(&text)).flatten();
         let text = raised.or(lowered).unwrap_or(text);
         let text = if self.capitals == Some(true) { text.to_uppercase() } else { text };
         let is_struck = self.struck == Some(true) && !text.trim().is_empty();
-        if is_struck { struck(&text) } else { text }
+        if is_struck { strike_out(&text) } else { text }
     }
 }

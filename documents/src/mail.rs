@@ -5,8 +5,8 @@ mod boundaries;
 mod encoded_words;
 mod enriched;
 mod flowed;
+mod part_texts;
 mod uuencode;
-mod words;
 
 use std::{
     borrow::Cow,
@@ -25,7 +25,7 @@ use crate::{
     left_out::{Kind, Tally},
     unreadable::Unreadable,
 };
-use words::{contents, raw, words};
+use part_texts::{part_bytes, part_text, raw_part};
 
 /// Levels of messages within messages.
 const MAX_DEPTH: usize = 4;
@@ -40,13 +40,14 @@ type TextOf<'t> = dyn Fn(&[u8], &str, usize) -> Result<String, Unreadable> + 't;
 /// Extracts a message: its header, its text and the texts of its attachments.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
-    let whole = wide(bytes)?;
-    let bytes = boundaries::unmistakable(message_in(whole.as_deref().unwrap_or(bytes)));
-    let bytes = encoded_words::joined(with_header_in_utf8(bytes));
+    let decoded = decode_utf16(bytes)?;
+    let bytes =
+        boundaries::with_unique_boundaries(unwrap_emlx(decoded.as_deref().unwrap_or(bytes)));
+    let bytes = encoded_words::join_split_words(with_header_in_utf8(bytes));
     let message = MessageParser::default()
         .parse(&*bytes)
         .ok_or_else(|| Unreadable::damaged(Format::Eml, "it has no header"))?;
-    Ok(text(&message, context.depth, context.tally, text_of))
+    Ok(message_text(&message, context.depth, context.tally, text_of))
 }
 
 /// Decodes a header that is not UTF-8. Some programs write names and subjects unencoded, in the
@@ -59,38 +60,43 @@ fn with_header_in_utf8(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     if std::str::from_utf8(header).is_ok() {
         return bytes;
     }
-    let said = String::from_utf8_lossy(header).to_ascii_lowercase();
-    let label = said.split("charset=").nth(1).map(|rest| rest.trim_start_matches('"'));
+    let lowercase = String::from_utf8_lossy(header).to_ascii_lowercase();
+    let label = lowercase.split("charset=").nth(1).map(|rest| rest.trim_start_matches('"'));
     let label = label.and_then(|rest| rest.split(['"', ';', ' ', '\r', '\n']).next());
-    let said = label.and_then(|label| encoding_rs::Encoding::for_label(label.as_bytes()));
-    let said = said.filter(|it| *it != encoding_rs::UTF_8);
-    let (header, ..) = said.unwrap_or_else(|| encoding::of(header)).decode(header);
+    let declared = label.and_then(|label| encoding_rs::Encoding::for_label(label.as_bytes()));
+    let declared = declared.filter(|it| *it != encoding_rs::UTF_8);
+    let (header, ..) = declared.unwrap_or_else(|| encoding::detect_encoding(header)).decode(header);
     Cow::Owned([header.as_bytes(), rest].concat())
 }
 
 /// Decodes a message that a program has saved in UTF-16.
-fn wide(bytes: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
+fn decode_utf16(bytes: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
     let is_wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
     is_wide.then(|| Ok(encoding::decode(bytes)?.into_owned().into_bytes())).transpose()
 }
 
 /// Returns the message within an EMLX file of Apple Mail, which has the message's length before it
 /// and a property list behind it. Returns other files unchanged.
-pub(crate) fn message_in(bytes: &[u8]) -> &[u8] {
+pub(crate) fn unwrap_emlx(bytes: &[u8]) -> &[u8] {
     let Some(end) = bytes.iter().take(20).position(|byte| *byte == b'\n') else { return bytes };
     let length = std::str::from_utf8(&bytes[..end]).ok().and_then(|it| it.trim().parse().ok());
     let message = length.and_then(|length: usize| bytes[end + 1..].get(..length));
     message.unwrap_or(bytes)
 }
 
-fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>) -> String {
+fn message_text(
+    message: &Message<'_>,
+    depth: usize,
+    tally: &Tally,
+    text_of: &TextOf<'_>,
+) -> String {
     let header = [
-        ("From", message.from().map(people)),
-        ("Reply-To", reply_to(message)),
-        ("To", message.to().map(people)),
-        ("Cc", message.cc().map(people)),
-        ("Bcc", message.bcc().map(people)),
-        ("Date", date(message)),
+        ("From", message.from().map(format_addresses)),
+        ("Reply-To", format_reply_to(message)),
+        ("To", message.to().map(format_addresses)),
+        ("Cc", message.cc().map(format_addresses)),
+        ("Bcc", message.bcc().map(format_addresses)),
+        ("Date", format_date(message)),
         ("Subject", message.subject().map(str::to_owned)),
     ];
     let header = header
@@ -100,23 +106,23 @@ fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>
         .collect::<Vec<_>>()
         .join("\n");
     let mut parts = vec![header];
-    let (bodies, attachments) = parts_of(message);
+    let (bodies, attachments) = split_parts(message);
     for body in bodies {
-        let said = match said(message, body, tally) {
-            Ok(said) => said,
+        let text = match body_text(message, body, tally) {
+            Ok(text) => text,
             Err(error) => {
                 tally.add(Kind::UnreadParts, 1);
                 format!("[Message: {error}]")
             }
         };
         // Old programs write attachments into the text.
-        let (words, within) = uuencode::within(&said);
+        let (words, within) = uuencode::take_out_files(&text);
         parts.push(words);
         for (name, bytes) in within {
-            parts.push(shown(name, text_of(&bytes, name, depth + 1)));
+            parts.push(format_attachment(name, text_of(&bytes, name, depth + 1)));
         }
     }
-    let choices = choices(message);
+    let alternatives = alternative_of_part(message);
     // Skips style sheets and scripts of a page saved as a message.
     let is_text = |part: &&MessagePart<'_>| {
         let kind = part.content_type().and_then(|kind| kind.subtype()).unwrap_or_default();
@@ -128,21 +134,21 @@ fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>
     // Enriched text repeats the plain text beside it.
     let repeated: Vec<&MessagePart<'_>> = (0..)
         .zip(&message.parts)
-        .filter(|(id, part)| is_enriched(part) && choices.contains_key(id))
+        .filter(|(id, part)| is_enriched(part) && alternatives.contains_key(id))
         .map(|(_, part)| part)
         .collect();
     let is_text = |part: &&MessagePart<'_>| {
         is_text(part) && !repeated.iter().any(|it| std::ptr::eq(*it, *part))
     };
     for attachment in attachments.into_iter().filter(is_text) {
-        parts.push(attached(message, attachment, depth, tally, text_of));
+        parts.push(read_attachment(message, attachment, depth, tally, text_of));
     }
     parts.retain(|part| !part.trim().is_empty());
     parts.join("\n\n")
 }
 
 /// Returns the date, as it is written if it is not in the usual form.
-fn date(message: &Message<'_>) -> Option<String> {
+fn format_date(message: &Message<'_>) -> Option<String> {
     let date = message.date().filter(|date| date.is_valid());
     date.map(mail_parser::DateTime::to_rfc3339).or_else(|| {
         let raw = message.header_raw("Date")?;
@@ -151,33 +157,35 @@ fn date(message: &Message<'_>) -> Option<String> {
 }
 
 /// Returns the addresses for answers, if they are not those of the sender.
-fn reply_to(message: &Message<'_>) -> Option<String> {
+fn format_reply_to(message: &Message<'_>) -> Option<String> {
     let of = |address: &Address<'_>| {
         address.iter().filter_map(|one| one.address().map(str::to_lowercase)).collect::<Vec<_>>()
     };
     let reply_to = message.reply_to()?;
-    (message.from().map(of) != Some(of(reply_to))).then(|| people(reply_to))
+    (message.from().map(of) != Some(of(reply_to))).then(|| format_addresses(reply_to))
 }
 
 /// Returns the parts of the message itself, and its attachments. If the parser could not decode the
 /// text, it lists the text as an attachment; so it does with enriched text, and with the root of
 /// related parts that is not the first. That is mended if there is no other text.
-fn parts_of<'m>(message: &'m Message<'m>) -> (Vec<&'m MessagePart<'m>>, Vec<&'m MessagePart<'m>>) {
-    let bodies = bodies(message);
-    let is_said = bodies.iter().any(|body| has_words(body));
-    let roots = roots(message);
+fn split_parts<'m>(
+    message: &'m Message<'m>,
+) -> (Vec<&'m MessagePart<'m>>, Vec<&'m MessagePart<'m>>) {
+    let bodies = body_parts(message);
+    let has_text = bodies.iter().any(|body| has_words(body));
+    let roots = related_roots(message);
     let is_root = |part: &MessagePart<'_>| {
         part.content_id().is_some_and(|id| roots.contains(&id.trim_matches(['<', '>'])))
     };
     let is_given_up = |part: &&MessagePart<'_>| {
         let kind = part.content_type().map(mail_parser::ContentType::ctype);
-        !is_said
+        !has_text
             && (part.is_encoding_problem || is_enriched(part) || is_root(part))
             && part.attachment_name().is_none()
             && kind.is_some_and(|kind| kind.eq_ignore_ascii_case("text"))
     };
     let (given_up, attached) = message.attachments().partition(is_given_up);
-    if is_said { (bodies, attached) } else { ([bodies, given_up].concat(), attached) }
+    if has_text { (bodies, attached) } else { ([bodies, given_up].concat(), attached) }
 }
 
 /// Returns the style sheet among the parts of a saved page.
@@ -193,7 +201,7 @@ fn style_sheet(message: &Message<'_>, address: &str) -> Option<String> {
 }
 
 /// Returns the ids of the parts that related parts name as their roots.
-fn roots<'m>(message: &'m Message<'_>) -> Vec<&'m str> {
+fn related_roots<'m>(message: &'m Message<'_>) -> Vec<&'m str> {
     let related = message.parts.iter().filter(|it| it.is_content_type("multipart", "related"));
     let start = |part: &'m MessagePart<'_>| part.content_type()?.attribute("start");
     related.filter_map(start).map(|id| id.trim().trim_matches(['<', '>'])).collect()
@@ -204,7 +212,7 @@ fn is_enriched(part: &MessagePart<'_>) -> bool {
 }
 
 /// Returns the text of a part of the message.
-fn said(
+fn body_text(
     message: &Message<'_>,
     part: &MessagePart<'_>,
     tally: &Tally,
@@ -212,53 +220,54 @@ fn said(
     let (PartType::Html(parsed) | PartType::Text(parsed)) = &part.body else {
         return Ok(String::new());
     };
-    let text = words(message, part, parsed);
+    let text = part_text(message, part, parsed);
     if matches!(part.body, PartType::Html(_)) || part.is_content_type("text", "html") {
         let linked = |address: &str| style_sheet(message, address);
         return html::extract_linked(text.as_bytes(), tally, &linked);
     }
     if is_enriched(part) {
-        return Ok(enriched::plain(&text));
+        return Ok(enriched::to_plain_text(&text));
     }
-    let text = flowed::unbroken(part, text.replace("\r\n", "\n"));
+    let text = flowed::join_flowed_lines(part, text.replace("\r\n", "\n"));
     Ok(text.trim().to_owned())
 }
 
 /// Returns the parts of the message itself. Of alternatives, the HTML is used if the plain text is
 /// blank or only says that there is HTML.
-fn bodies<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
+fn body_parts<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
     let part = |id: &MessagePartId| message.parts.get(*id as usize);
-    let choices = choices(message);
-    let choice_of = |id: &MessagePartId| choices.get(id).copied();
+    let alternatives = alternative_of_part(message);
+    let alternative_of = |id: &MessagePartId| alternatives.get(id).copied();
     let mut html: HashMap<MessagePartId, Vec<&MessagePartId>> = HashMap::new();
     for id in &message.html_body {
-        if let Some(choice) = choice_of(id) {
-            html.entry(choice).or_default().push(id);
+        if let Some(alternative) = alternative_of(id) {
+            html.entry(alternative).or_default().push(id);
         }
     }
     let mut words: HashMap<MessagePartId, usize> = HashMap::new();
     for plain in message.text_body.iter().filter(|id| part(id).is_some_and(has_words)) {
-        if let (Some(choice), Some(PartType::Text(text))) =
-            (choice_of(plain), part(plain).map(|it| &it.body))
+        if let (Some(alternative), Some(PartType::Text(text))) =
+            (alternative_of(plain), part(plain).map(|it| &it.body))
         {
-            *words.entry(choice).or_default() += text.split_whitespace().take(FEW_WORDS).count();
+            *words.entry(alternative).or_default() +=
+                text.split_whitespace().take(FEW_WORDS).count();
         }
     }
-    let is_whole = |choice: &MessagePartId, words: usize| {
-        let pages = html.get(choice).into_iter().flatten().filter_map(|id| part(id));
-        words >= FEW_WORDS || pages.map(words_of_page).sum::<usize>() <= words * 3
+    let is_used = |alternative: &MessagePartId, words: usize| {
+        let pages = html.get(alternative).into_iter().flatten().filter_map(|id| part(id));
+        words >= FEW_WORDS || pages.map(count_html_words).sum::<usize>() <= words * 3
     };
-    let said: HashSet<MessagePartId> = words
+    let with_plain_text: HashSet<MessagePartId> = words
         .into_iter()
-        .filter(|(choice, words)| is_whole(choice, *words))
-        .map(|(choice, _)| choice)
+        .filter(|(alternative, words)| is_used(alternative, *words))
+        .map(|(alternative, _)| alternative)
         .collect();
     let mut ids = Vec::new();
     for id in &message.text_body {
-        match choice_of(id) {
-            // The HTML is used once, for all blank parts of the choice.
-            Some(choice) if !said.contains(&choice) => {
-                ids.extend(html.remove(&choice).unwrap_or_default());
+        match alternative_of(id) {
+            // The HTML is used once, for all blank parts of the alternative.
+            Some(alternative) if !with_plain_text.contains(&alternative) => {
+                ids.extend(html.remove(&alternative).unwrap_or_default());
             }
             _ => ids.push(id),
         }
@@ -267,23 +276,25 @@ fn bodies<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
 }
 
 /// Counts the words of an HTML part; 0 for other parts.
-fn words_of_page(part: &MessagePart<'_>) -> usize {
+fn count_html_words(part: &MessagePart<'_>) -> usize {
     let PartType::Html(page) = &part.body else { return 0 };
     let text = html::extract(page.as_bytes(), &Tally::default());
     text.map(|text| text.split_whitespace().count()).unwrap_or_default()
 }
 
 /// Maps each part within a `multipart/alternative` to the outermost one around it.
-fn choices(message: &Message<'_>) -> HashMap<MessagePartId, MessagePartId> {
-    let mut choices = HashMap::new();
+fn alternative_of_part(message: &Message<'_>) -> HashMap<MessagePartId, MessagePartId> {
+    let mut alternatives = HashMap::new();
     // A part precedes the parts within it.
     for (id, part) in (0..).zip(&message.parts) {
         let PartType::Multipart(within) = &part.body else { continue };
-        let is_choice = part.is_content_type("multipart", "alternative");
-        let choice = choices.get(&id).copied().or_else(|| is_choice.then_some(id));
-        choices.extend(choice.iter().flat_map(|choice| within.iter().map(|id| (*id, *choice))));
+        let is_alternative = part.is_content_type("multipart", "alternative");
+        let alternative = alternatives.get(&id).copied().or_else(|| is_alternative.then_some(id));
+        alternatives.extend(
+            alternative.iter().flat_map(|alternative| within.iter().map(|id| (*id, *alternative))),
+        );
     }
-    choices
+    alternatives
 }
 
 /// Returns whether a part has visible text. HTML always counts as such.
@@ -298,7 +309,7 @@ fn has_words(part: &MessagePart<'_>) -> bool {
 }
 
 /// Reads an attachment. Returns its text under its name, or its name with the error.
-fn attached(
+fn read_attachment(
     message: &Message<'_>,
     part: &MessagePart<'_>,
     depth: usize,
@@ -311,34 +322,34 @@ fn attached(
         return format!("[Attachment {name}: it is attached too deeply]");
     }
     let read = match &part.body {
-        PartType::Message(message) => Ok(text(message, depth + 1, tally, text_of)),
+        PartType::Message(message) => Ok(message_text(message, depth + 1, tally, text_of)),
         PartType::Text(parsed) if is_enriched(part) => {
-            Ok(enriched::plain(&words(message, part, parsed)))
+            Ok(enriched::to_plain_text(&part_text(message, part, parsed)))
         }
         // A fragment of HTML is not recognized by its bytes.
         _ if part.is_content_type("text", "html") && !name.contains('.') => {
-            text_of(&contents(message, part), "page.html", depth + 1)
+            text_of(&part_bytes(message, part), "page.html", depth + 1)
         }
-        _ => text_of(&contents(message, part), name, depth + 1),
+        _ => text_of(&part_bytes(message, part), name, depth + 1),
     };
     let is_empty = match &read {
         Ok(text) => text.trim().is_empty(),
         Err(error) => *error == Unreadable::Empty,
     };
     // An attachment declared as a message that is none is read as raw text.
-    let read = if is_empty { text_of(raw(message, part), "", depth + 1) } else { read };
-    shown(name, read)
+    let read = if is_empty { text_of(raw_part(message, part), "", depth + 1) } else { read };
+    format_attachment(name, read)
 }
 
 /// Formats an attachment: its text under its name, or its name with the error.
-fn shown(name: &str, read: Result<String, Unreadable>) -> String {
+fn format_attachment(name: &str, read: Result<String, Unreadable>) -> String {
     match read {
         Ok(text) => format!("## Attachment: {name}\n\n{}", text.trim()),
         Err(error) => format!("[Attachment {name}: {error}]"),
     }
 }
 
-fn people(address: &Address<'_>) -> String {
+fn format_addresses(address: &Address<'_>) -> String {
     let all = address.iter().map(|one| match (one.name(), one.address()) {
         (Some(name), Some(address)) => format!("{name} <{address}>"),
         (name, address) => name.or(address).unwrap_or_default().to_owned(),

@@ -14,12 +14,12 @@ const BETWEEN: &str = "=+-−±⋅·×÷<>≤≥≠≈≡∈∉⊂⊆∪∩→�
 pub(crate) const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
 
 /// Returns the text of a formula; empty if its markup has no text.
-pub(crate) fn text(formula: &Element) -> String {
-    one_line(&row(formula))
+pub(crate) fn formula_text(formula: &Element) -> String {
+    one_line(&row_text(formula))
 }
 
 /// Joins the contents of an element.
-fn row(parent: &Element) -> String {
+fn row_text(parent: &Element) -> String {
     let mut text = String::new();
     let is_alone = parent.elements().filter(|part| !part.name.ends_with("Pr")).count() < 2;
     let mut before = None;
@@ -29,8 +29,8 @@ fn row(parent: &Element) -> String {
             Node::Element(element) => {
                 let is_enclosed = is_alone || text.trim_end().ends_with(['(', '[', '{', '|', '‖']);
                 let part = match &*element.name {
-                    "mtable" | "m" if !is_enclosed => format!("[{}]", part(element)),
-                    _ => part(element),
+                    "mtable" | "m" if !is_enclosed => format!("[{}]", part_text(element)),
+                    _ => part_text(element),
                 };
                 let sign = part.trim();
                 let mut letters = sign.chars();
@@ -88,18 +88,18 @@ fn is_operator(element: &Element) -> bool {
     matches!(&*element.name, "mo" | "r")
 }
 
-fn part(element: &Element) -> String {
+fn part_text(element: &Element) -> String {
     let parts: Vec<&Element> =
         element.elements().filter(|part| !part.name.ends_with("Pr")).collect();
     let at = |place: usize| parts.get(place).map(|part| row_or_part(part)).unwrap_or_default();
-    let named = |name: &str| element.child(name).map(row).unwrap_or_default();
+    let named = |name: &str| element.child(name).map(row_text).unwrap_or_default();
     match &*element.name {
         "mfrac" if has_no_line(element) => format!("C({}, {})", at(0).trim(), at(1).trim()),
-        "mfrac" => fraction(&at(0), &at(1)),
+        "mfrac" => fraction_text(&at(0), &at(1)),
         "f" if has_no_line(element) => {
             format!("C({}, {})", named("num").trim(), named("den").trim())
         }
-        "f" => fraction(&named("num"), &named("den")),
+        "f" => fraction_text(&named("num"), &named("den")),
         "mover" => accented(&at(0), &at(1)).unwrap_or_else(|| at(0) + &raised(&at(1))),
         "munder" => accented(&at(0), &at(1)).unwrap_or_else(|| at(0) + &lowered(&at(1))),
         "acc" => {
@@ -126,9 +126,9 @@ fn part(element: &Element) -> String {
             let sign = property(element, "naryPr", "chr").unwrap_or_else(|| "∫".to_owned());
             sign + &lowered(&named("sub")) + &raised(&named("sup")) + " " + &named("e")
         }
-        "msqrt" => format!("√({})", row(element)),
-        "mroot" => root(&at(1), &at(0)),
-        "rad" => root(&named("deg"), &named("e")),
+        "msqrt" => format!("√({})", row_text(element)),
+        "mroot" => root_text(&at(1), &at(0)),
+        "rad" => root_text(&named("deg"), &named("e")),
         "mfenced" => {
             let fence = |name: &str, usual: &str| {
                 element.attribute(name).unwrap_or_else(|| usual.to_owned())
@@ -140,7 +140,7 @@ fn part(element: &Element) -> String {
             let fence = |name: &str, usual: &str| {
                 property(element, "dPr", name).unwrap_or_else(|| usual.to_owned())
             };
-            let inner: Vec<String> = parts.iter().map(|part| row(part)).collect();
+            let inner: Vec<String> = parts.iter().map(|part| row_text(part)).collect();
             fence("begChr", "(") + &inner.join(&fence("sepChr", "|")) + &fence("endChr", ")")
         }
         // Rows of a table, of a matrix, and of equations below each other.
@@ -149,7 +149,7 @@ fn part(element: &Element) -> String {
             rows.join("; ")
         }
         "mtr" | "mlabeledtr" | "mr" => {
-            let cells: Vec<String> = parts.iter().map(|part| row(part)).collect();
+            let cells: Vec<String> = parts.iter().map(|part| row_text(part)).collect();
             cells.join(", ")
         }
         "func" => format!("{} {}", named("fName"), named("e")),
@@ -159,16 +159,16 @@ fn part(element: &Element) -> String {
             String::new()
         }
         name if name.ends_with("Pr") => String::new(),
-        "mo" => match row(element).as_str() {
+        "mo" => match row_text(element).as_str() {
             "," => ", ".to_owned(),
             sign => sign.to_owned(),
         },
-        _ => row(element),
+        _ => row_text(element),
     }
 }
 
 fn row_or_part(element: &Element) -> String {
-    if &*element.name == "e" { row(element) } else { part(element) }
+    if &*element.name == "e" { row_text(element) } else { part_text(element) }
 }
 
 /// Returns the value of a property; `None` for the default. An empty value means no character.
@@ -177,7 +177,7 @@ fn property(element: &Element, group: &str, name: &str) -> Option<String> {
 }
 
 /// Writes a fraction.
-pub(crate) fn fraction(above: &str, below: &str) -> String {
+pub(crate) fn fraction_text(above: &str, below: &str) -> String {
     format!("{}/{}", bracketed(above), bracketed(below))
 }
 
@@ -199,7 +199,7 @@ fn has_no_line(fraction: &Element) -> bool {
 }
 
 /// Writes a root with its index.
-pub(crate) fn root(index: &str, radicand: &str) -> String {
+pub(crate) fn root_text(index: &str, radicand: &str) -> String {
     match index.trim() {
         "" | "2" => format!("√({radicand})"),
         "3" => format!("∛({radicand})"),
@@ -344,7 +344,7 @@ mod tests {
     use crate::{format::Format, xml};
 
     fn read(xml: &str) -> String {
-        text(&xml::parse(xml.as_bytes(), Format::Odt).unwrap())
+        formula_text(&xml::parse(xml.as_bytes(), Format::Odt).unwrap())
     }
 
     #[test]

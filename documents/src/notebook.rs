@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Returns whether a text may be a notebook.
-pub(crate) fn is(text: &[u8]) -> bool {
+pub(crate) fn is_notebook(text: &[u8]) -> bool {
     text.trim_ascii_start().starts_with(b"{") && memmem::find(text, b"\"nbformat\"").is_some()
 }
 
@@ -34,14 +34,14 @@ pub(crate) fn extract(text: &str, tally: &Tally) -> Option<String> {
             _ => parts.push(source),
         }
         let outputs = cell.get("outputs").and_then(Value::as_array).into_iter().flatten();
-        parts.extend(outputs.map(|output| put_out(output, tally)));
+        parts.extend(outputs.map(|output| output_text(output, tally)));
     }
     parts.retain(|part| !part.is_empty());
     Some(parts.join("\n\n"))
 }
 
 /// Returns the text of an output.
-fn put_out(output: &Value, tally: &Tally) -> String {
+fn output_text(output: &Value, tally: &Tally) -> String {
     let kind = output.get("output_type").and_then(Value::as_str).unwrap_or_default();
     if matches!(kind, "error" | "pyerr") {
         let part = |name: &str| output.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -60,7 +60,7 @@ fn put_out(output: &Value, tally: &Tally) -> String {
         html::extract(page.as_bytes(), tally).ok().filter(|text| !text.is_empty())
     };
     let text = text.or_else(page).unwrap_or_else(|| lines(data.get("text/latex")));
-    let text = encoding::without_escapes(&text);
+    let text = encoding::remove_escapes(&text);
     if !has_picture {
         return text;
     }

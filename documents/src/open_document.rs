@@ -9,7 +9,7 @@ mod tables;
 use std::collections::HashMap;
 
 use crate::{
-    colors::{Ground, WHITE},
+    colors::{Background, WHITE},
     context::Context,
     format::Format,
     left_out::{Kind, Place, Tally},
@@ -19,8 +19,8 @@ use crate::{
     unreadable::Unreadable,
     xml::{Element, Node},
 };
-use controls::controls;
-use lists::{Numbered, numbered};
+use controls::read_controls;
+use lists::{Numbering, read_numbering};
 use objects::{Objects, folder, formula_text};
 use styles::Styles;
 
@@ -40,34 +40,34 @@ pub(crate) fn extract(
         .ok_or_else(|| Unreadable::damaged(format, "its content.xml is missing"))?;
     let styles = package.optional("styles.xml")?.unwrap_or_default();
     let objects = Objects::of(&mut package, &content, context.tally)?;
-    let mut body = Body::new(objects, paper(&styles), context.tally);
-    body.controls = controls(&content);
+    let mut body = Body::new(objects, page_background(&styles), context.tally);
+    body.controls = read_controls(&content);
     for tree in [&styles, &content] {
-        body.learn(tree);
+        body.read_styles(tree);
     }
-    let mut parts = vec![body.edges(&styles, "header")];
+    let mut parts = vec![body.header_or_footer(&styles, "header")];
     let mut text = String::new();
     for part in content.all("body") {
-        body.blocks(part, &mut text);
+        body.write_blocks(part, &mut text);
     }
     parts.push(text);
     parts.push(body.notes.join("\n"));
-    parts.push(body.edges(&styles, "footer"));
+    parts.push(body.header_or_footer(&styles, "footer"));
     let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
     Ok(parts.collect::<Vec<_>>().join("\n\n"))
 }
 
 /// Returns the background of the pages; white if none is stated.
-fn paper(styles: &Element) -> Ground {
+fn page_background(styles: &Element) -> Background {
     let pages = styles.all("page-layout-properties");
-    pages.into_iter().find_map(styles::ground_of).unwrap_or(Ground::Plain(WHITE))
+    pages.into_iter().find_map(styles::background_of).unwrap_or(Background::Plain(WHITE))
 }
 
 /// A walk through the text, with notes collected for the end.
 struct Body<'a> {
     styles: Styles,
     /// Numbering of each style of lists, by level.
-    numbered: HashMap<(String, usize), Numbered>,
+    numbering: HashMap<(String, usize), Numbering>,
     /// Open lists: style, and number of the next item.
     lists: Vec<(String, usize)>,
     notes: Vec<String>,
@@ -75,56 +75,60 @@ struct Body<'a> {
     in_cell: bool,
     objects: Objects,
     /// The number after the last item of each style of lists, for lists that continue.
-    last: HashMap<String, usize>,
+    next_by_style: HashMap<String, usize>,
     /// The number of the last heading of each level; 0 for none.
     headings: [usize; 10],
     /// What the controls of forms show, by their ids.
     controls: HashMap<String, String>,
     /// The background of the text.
-    ground: Ground,
+    background: Background,
     tally: &'a Tally,
 }
 
 impl<'a> Body<'a> {
-    fn new(objects: Objects, ground: Ground, tally: &'a Tally) -> Self {
-        let (styles, numbered, lists, notes, last) = Default::default();
+    fn new(objects: Objects, background: Background, tally: &'a Tally) -> Self {
+        let (styles, numbering, lists, notes, next_by_style) = Default::default();
         let (slides, in_cell, headings, controls) = Default::default();
         Self {
             styles,
-            numbered,
+            numbering,
             lists,
             notes,
             slides,
             in_cell,
             objects,
-            last,
+            next_by_style,
             headings,
             controls,
-            ground,
+            background,
             tally,
         }
     }
 
     /// Calls `read` with another background.
-    fn on<T>(&mut self, ground: Ground, read: impl FnOnce(&mut Self) -> T) -> T {
-        let around = std::mem::replace(&mut self.ground, ground);
+    fn with_background<T>(
+        &mut self,
+        background: Background,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let around = std::mem::replace(&mut self.background, background);
         let read = read(self);
-        self.ground = around;
+        self.background = around;
         read
     }
 
-    fn learn(&mut self, tree: &Element) {
-        self.styles.learn(tree);
-        self.numbered.extend(numbered(tree));
+    fn read_styles(&mut self, tree: &Element) {
+        self.styles.read_styles(tree);
+        self.numbering.extend(read_numbering(tree));
     }
 
     /// Returns the headers or footers of the pages, each once.
-    fn edges(&mut self, styles: &Element, kind: &str) -> String {
+    fn header_or_footer(&mut self, styles: &Element, kind: &str) -> String {
         let mut all: Vec<String> = Vec::new();
         for page in styles.all("master-page") {
             for edge in page.all(kind) {
                 let mut text = String::new();
-                self.blocks(edge, &mut text);
+                self.write_blocks(edge, &mut text);
                 let text = text.trim().to_owned();
                 if !text.is_empty() && !all.contains(&text) {
                     all.push(text);
@@ -134,36 +138,36 @@ impl<'a> Body<'a> {
         all.join("\n")
     }
 
-    fn blocks(&mut self, parent: &Element, text: &mut String) {
-        self.blocks_of(parent.elements(), text);
+    fn write_blocks(&mut self, parent: &Element, text: &mut String) {
+        self.write_blocks_of(parent.elements(), text);
     }
 
-    fn blocks_of<'e>(
+    fn write_blocks_of<'e>(
         &mut self,
         elements: impl IntoIterator<Item = &'e Element>,
         text: &mut String,
     ) {
         for element in elements {
             match &*element.name {
-                "h" | "p" => self.paragraph(element, "", text),
-                "list" => self.list(element, text),
-                "table" => self.table(element, text),
+                "h" | "p" => self.write_paragraph(element, "", text),
+                "list" => self.write_list(element, text),
+                "table" => self.write_table(element, text),
                 "page" => {
                     self.slides += 1;
                     let number = self.slides;
                     if self.styles.hides_page(element) {
                         let mut slide = String::new();
-                        self.blocks(element, &mut slide);
+                        self.write_blocks(element, &mut slide);
                         let place = Some(Place::Page(number));
-                        text.push_str(&self.tally.hidden(slide.trim(), place));
+                        text.push_str(&self.tally.count_hidden(slide.trim(), place));
                         continue;
                     }
                     text.push_str(&format!("\n## Slide {number}\n\n"));
-                    self.blocks_of(in_order(element), text);
+                    self.write_blocks_of(sort_shapes(element), text);
                 }
                 "notes" => {
                     let mut notes = String::new();
-                    self.blocks(element, &mut notes);
+                    self.write_blocks(element, &mut notes);
                     if !notes.trim().is_empty() {
                         text.push_str(&format!("\nNotes: {}\n", notes.trim()));
                     }
@@ -174,35 +178,35 @@ impl<'a> Body<'a> {
                 // The title of a picture; the title of a chart has paragraphs.
                 "title" if element.child("p").is_none() => {}
                 "frame" => {
-                    let shown = self.shown(element);
+                    let shown = self.formula_or_description(element);
                     if !shown.is_empty() {
                         text.push_str(&format!("{shown}\n"));
                     }
-                    self.blocks(element, text);
+                    self.write_blocks(element, text);
                 }
                 "object" if element.child("math").is_some() => {}
-                "object" | "object-ole" => self.object(element, text),
+                "object" | "object-ole" => self.write_object(element, text),
                 "control" => {
-                    let shown = self.control(element);
+                    let shown = self.control_text(element);
                     text.push_str(&format!("{shown}\n"));
                 }
                 "section" if element.attribute("display").as_deref() == Some("none") => {
-                    text.push_str(&self.tally.hidden(element.text().trim(), None));
+                    text.push_str(&self.tally.count_hidden(element.text().trim(), None));
                 }
                 "index-title-template" | "table-of-content-source" => {}
-                _ => self.blocks(element, text),
+                _ => self.write_blocks(element, text),
             }
         }
     }
 
-    fn paragraph(&mut self, paragraph: &Element, mark: &str, text: &mut String) {
+    fn write_paragraph(&mut self, paragraph: &Element, mark: &str, text: &mut String) {
         let (mut line, mut boxes) = (String::new(), String::new());
-        let look = self.styles.look(paragraph, "paragraph", Look::default());
-        self.inline(paragraph, look, &mut line, &mut boxes);
-        let mut line = look::whole(&line);
-        let is_unseen = |it: &Element| &*it.name == "hidden-paragraph" && it.is_on("is-hidden");
-        if paragraph.elements().any(is_unseen) {
-            line = self.tally.hidden(line.trim(), None);
+        let look = self.styles.look_of_element(paragraph, "paragraph", Look::default());
+        self.write_inline(paragraph, look, &mut line, &mut boxes);
+        let mut line = look::finish_line(&line);
+        let is_hiding = |it: &Element| &*it.name == "hidden-paragraph" && it.is_on("is-hidden");
+        if paragraph.elements().any(is_hiding) {
+            line = self.tally.count_hidden(line.trim(), None);
         }
         if !line.trim().is_empty() {
             let mut number = String::new();
@@ -226,16 +230,22 @@ impl<'a> Body<'a> {
         text.push_str(&boxes);
     }
 
-    fn inline(&mut self, parent: &Element, look: Look, line: &mut String, boxes: &mut String) {
+    fn write_inline(
+        &mut self,
+        parent: &Element,
+        look: Look,
+        line: &mut String,
+        boxes: &mut String,
+    ) {
         for node in &parent.children {
             let element = match node {
-                Node::Text(words) if look.is_hidden(self.ground) => {
-                    line.push_str(&self.tally.hidden_piece(words, None));
+                Node::Text(words) if look.is_hidden(self.background) => {
+                    line.push_str(&self.tally.count_hidden_piece(words, None));
                     continue;
                 }
                 Node::Text(words) => {
                     // White space in a paragraph is one space. More spaces are elements.
-                    for c in look.read(words.to_owned()).chars() {
+                    for c in look.apply_to(words.to_owned()).chars() {
                         if !c.is_ascii_whitespace() {
                             line.push(c);
                         } else if !line.ends_with([' ', '\n']) {
@@ -252,15 +262,15 @@ impl<'a> Body<'a> {
                     line.push_str(&" ".repeat(count.unwrap_or(1_usize).min(200)));
                 }
                 "span" => {
-                    let look = self.styles.look(element, "text", look);
-                    self.inline(element, look, line, boxes);
+                    let look = self.styles.look_of_element(element, "text", look);
+                    self.write_inline(element, look, line, boxes);
                 }
                 "a" => {
                     let mut link = element.attribute("href").and_then(|address| Link::to(&address));
                     if let Some(link) = &mut link {
                         link.begin(line);
                     }
-                    self.inline(element, look, line, boxes);
+                    self.write_inline(element, look, line, boxes);
                     if let Some(link) = link {
                         link.end(line);
                     }
@@ -273,7 +283,7 @@ impl<'a> Body<'a> {
                         element.child("note-citation").map(Element::text).unwrap_or_default();
                     let mut text = String::new();
                     if let Some(note) = element.child("note-body") {
-                        self.blocks(note, &mut text);
+                        self.write_blocks(note, &mut text);
                     }
                     line.push_str(&format!("[^{mark}]"));
                     self.notes.push(format!("[^{mark}]: {}", text.trim()));
@@ -281,53 +291,54 @@ impl<'a> Body<'a> {
                 "annotation" => {
                     let author = element.child("creator").map(Element::text).unwrap_or_default();
                     let mut text = String::new();
-                    self.blocks(element, &mut text);
+                    self.write_blocks(element, &mut text);
                     self.notes.push(format!("[Comment by {author}: {}]", text.trim()));
                 }
                 // The background of a box is stated elsewhere.
-                "text-box" => self.on(Ground::Unknown, |body| body.blocks(element, boxes)),
+                "text-box" => self
+                    .with_background(Background::Unknown, |body| body.write_blocks(element, boxes)),
                 "frame" => {
-                    line.push_str(&self.shown(element));
-                    self.inline(element, look, line, boxes);
+                    line.push_str(&self.formula_or_description(element));
+                    self.write_inline(element, look, line, boxes);
                 }
-                "table" => self.table(element, boxes),
+                "table" => self.write_table(element, boxes),
                 // Already read with its frame.
                 "object" if element.child("math").is_some() => {}
-                "object" | "object-ole" => self.object(element, boxes),
+                "object" | "object-ole" => self.write_object(element, boxes),
                 "control" => {
-                    let is_apart = line.is_empty() || line.ends_with(char::is_whitespace);
-                    line.push_str(if is_apart { "" } else { " " });
-                    line.push_str(&self.control(element));
+                    let is_separated = line.is_empty() || line.ends_with(char::is_whitespace);
+                    line.push_str(if is_separated { "" } else { " " });
+                    line.push_str(&self.control_text(element));
                 }
                 "hidden-text" => {
                     let words = element.attribute("string-value").unwrap_or_default();
                     let words = if words.is_empty() { element.text() } else { words };
-                    line.push_str(&self.tally.hidden_piece(&words, None));
+                    line.push_str(&self.tally.count_hidden_piece(&words, None));
                 }
                 "hidden-paragraph" | "page-number" | "page-count" | "title" | "desc"
                 | "annotation-end" => {}
-                _ => self.inline(element, look, line, boxes),
+                _ => self.write_inline(element, look, line, boxes),
             }
         }
     }
 
     /// Returns what a control of a form shows.
-    fn control(&self, shape: &Element) -> String {
+    fn control_text(&self, shape: &Element) -> String {
         let id = shape.attribute("control");
         id.and_then(|id| self.controls.get(&id)).cloned().unwrap_or_default()
     }
 
     /// Reads a document within this one.
-    fn object(&mut self, object: &Element, text: &mut String) {
+    fn write_object(&mut self, object: &Element, text: &mut String) {
         let document = folder(object).and_then(|folder| self.objects.documents.remove(&folder));
         for part in document.iter().flat_map(|document| document.all("body")) {
-            self.blocks(part, text);
+            self.write_blocks(part, text);
         }
-        self.blocks(object, text);
+        self.write_blocks(object, text);
     }
 
     /// Returns the formula in a frame, or else the description of its picture.
-    fn shown(&self, frame: &Element) -> String {
+    fn formula_or_description(&self, frame: &Element) -> String {
         let formula = frame.child("object").and_then(|object| match object.child("math") {
             Some(formula) => Some(formula_text(formula)),
             None => self.objects.formulas.get(&folder(object)?).cloned(),
@@ -336,7 +347,7 @@ impl<'a> Body<'a> {
             && frame.child("image").is_some();
         self.tally.add(Kind::Pictures, usize::from(is_picture));
         formula.unwrap_or_else(|| {
-            look::described(["desc", "title"].map(|name| Some(frame.child(name)?.text())))
+            look::picture_description(["desc", "title"].map(|name| Some(frame.child(name)?.text())))
         })
     }
 }
@@ -346,7 +357,7 @@ const SAME_ROW: f64 = 18.0;
 
 /// Sorts the shapes of a slide by row from above, then from the left. A shape without a position
 /// stays with the one before it; notes are last.
-fn in_order(page: &Element) -> Vec<&Element> {
+fn sort_shapes(page: &Element) -> Vec<&Element> {
     let mut last = (f64::MIN, f64::MIN);
     let mut placed: Vec<((f64, f64), &Element)> = Vec::new();
     for element in page.elements() {

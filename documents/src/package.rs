@@ -86,7 +86,7 @@ impl<'a> Package<'a> {
         format: Format,
         context: &Context<'a>,
     ) -> Result<Self, Unreadable> {
-        let parts = match flat::parts(bytes, format)? {
+        let parts = match flat::read_parts(bytes, format)? {
             Some(parts) => Parts::Flat(parts),
             None => Parts::Archived(
                 ZipArchive::new(Cursor::new(bytes))
@@ -117,7 +117,7 @@ impl<'a> Package<'a> {
     ///
     /// # Errors
     /// [`Unreadable::TooLarge`] for an archive that unpacks to more than the limits allow.
-    pub(crate) fn check(&mut self) -> Result<(), Unreadable> {
+    pub(crate) fn check_unpacked_size(&mut self) -> Result<(), Unreadable> {
         for place in 0..self.parts.len() {
             // A part that cannot be unpacked takes no space.
             let size = self.parts.unpack(place, self.left + 1, &mut io::sink()).unwrap_or(0);
@@ -159,7 +159,7 @@ impl<'a> Package<'a> {
             Err(too_large @ Unreadable::TooLarge { .. }) => Err(too_large),
             Err(_) => {
                 if self.broken.insert(name.to_owned()) {
-                    self.tally.in_part(Kind::UnreadParts, 1, name);
+                    self.tally.add_in_part(Kind::UnreadParts, 1, name);
                 }
                 Ok(None)
             }
@@ -172,14 +172,14 @@ impl<'a> Package<'a> {
         part: &str,
     ) -> Result<HashMap<String, Relation>, Unreadable> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
-        let name = resolved(folder, &format!("_rels/{file}.rels"));
+        let name = resolve_path(folder, &format!("_rels/{file}.rels"));
         let Some(tree) = self.optional(&name)? else { return Ok(HashMap::new()) };
         let relations = tree.all("Relationship").into_iter().filter_map(|relation| {
             if relation.attribute("TargetMode").as_deref() == Some("External") {
                 return None;
             }
             let kind = relation.attribute("Type")?.rsplit('/').next()?.to_owned();
-            let target = resolved(folder, &relation.attribute("Target")?);
+            let target = resolve_path(folder, &relation.attribute("Target")?);
             Some((relation.attribute("Id")?, Relation { kind, target }))
         });
         Ok(relations.collect())
@@ -188,7 +188,8 @@ impl<'a> Package<'a> {
     /// Returns the external addresses that a part refers to, by their ids.
     pub(crate) fn links(&mut self, part: &str) -> Result<HashMap<String, String>, Unreadable> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
-        let Some(tree) = self.optional(&resolved(folder, &format!("_rels/{file}.rels")))? else {
+        let Some(tree) = self.optional(&resolve_path(folder, &format!("_rels/{file}.rels")))?
+        else {
             return Ok(HashMap::new());
         };
         let links = tree.all("Relationship").into_iter().filter_map(|relation| {
@@ -199,7 +200,7 @@ impl<'a> Package<'a> {
     }
 
     /// Returns the main part of the archive, or else `usual`.
-    pub(crate) fn main(&mut self, usual: &str) -> Result<String, Unreadable> {
+    pub(crate) fn main_part(&mut self, usual: &str) -> Result<String, Unreadable> {
         let relations = self.relations("")?;
         let named = relations.into_values().find(|relation| relation.kind == "officeDocument");
         Ok(named
@@ -210,7 +211,7 @@ impl<'a> Package<'a> {
 }
 
 /// Resolves a name relative to a folder. Returns the name from the root of the archive.
-pub(crate) fn resolved(folder: &str, name: &str) -> String {
+pub(crate) fn resolve_path(folder: &str, name: &str) -> String {
     let (base, name) = name.strip_prefix('/').map_or((folder, name), |name| ("", name));
     let mut parts: Vec<&str> = Vec::new();
     for part in base.split('/').chain(name.split('/')) {

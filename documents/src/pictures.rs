@@ -38,7 +38,7 @@ pub struct Picture {
 }
 
 /// Reads a picture file. Returns the picture to send, and the number of pictures in the file.
-pub(crate) fn read(
+pub(crate) fn read_picture(
     bytes: &[u8],
     format: Format,
     limits: &Limits,
@@ -70,14 +70,14 @@ pub(crate) fn read(
             bytes: bytes.to_vec(),
         }
     } else {
-        encoded(&picture, format != Format::Jpeg, limits).map_err(damaged)?
+        encode_within_bounds(&picture, format != Format::Jpeg, limits).map_err(damaged)?
     };
-    let count = if format == Format::Tiff { directories(bytes) } else { 1 };
+    let count = if format == Format::Tiff { count_tiff_directories(bytes) } else { 1 };
     Ok((picture, count))
 }
 
 /// Encodes a picture within the bounds: as PNG if `lossless` and it fits, else as JPEG.
-pub(crate) fn encoded(
+pub(crate) fn encode_within_bounds(
     picture: &DynamicImage,
     lossless: bool,
     limits: &Limits,
@@ -109,7 +109,8 @@ pub(crate) fn encoded(
             }
         }
         let mut bytes = Vec::new();
-        on_white(scaled).write_with_encoder(JpegEncoder::new_with_quality(&mut bytes, QUALITY))?;
+        flatten_on_white(scaled)
+            .write_with_encoder(JpegEncoder::new_with_quality(&mut bytes, QUALITY))?;
         tries += 1;
         if bytes.len() as u64 <= limits.picture_bytes || tries == MAX_TRIES {
             return Ok(made("image/jpeg", bytes));
@@ -119,7 +120,7 @@ pub(crate) fn encoded(
 }
 
 /// Replaces transparency by a white background.
-fn on_white(picture: &DynamicImage) -> DynamicImage {
+fn flatten_on_white(picture: &DynamicImage) -> DynamicImage {
     if !picture.color().has_alpha() {
         return picture.to_rgb8().into();
     }
@@ -136,7 +137,7 @@ fn on_white(picture: &DynamicImage) -> DynamicImage {
 }
 
 /// Counts the pictures in a TIFF, which are a linked list.
-fn directories(bytes: &[u8]) -> usize {
+fn count_tiff_directories(bytes: &[u8]) -> usize {
     let little = bytes.starts_with(b"II");
     let number = |at: usize, length: usize| {
         let part = bytes.get(at..at.checked_add(length)?)?;

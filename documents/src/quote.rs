@@ -306,7 +306,7 @@ mod tests {
         text
     }
 
-    fn said(words: &[usize]) -> String {
+    fn spoken(words: &[usize]) -> String {
         words
             .iter()
             .map(|word| WORDS[*word])
@@ -329,7 +329,7 @@ mod tests {
             let text = printed(&words, &chances);
             let searched = Searched::new(&text);
             let mut quote = words[from..from + count].to_vec();
-            let true_one = said(&quote);
+            let true_one = spoken(&quote);
             if is_long_enough(&true_one) {
                 prop_assert!(searched.find(&true_one).is_some(), "{true_one} in {text}");
             }
@@ -337,7 +337,7 @@ mod tests {
             quote[changed] = (quote[changed] + 1) % WORDS.len();
             let occurs = words.windows(count).any(|window| window == quote);
             if !occurs {
-                prop_assert_eq!(searched.find(&said(&quote)), None);
+                prop_assert_eq!(searched.find(&spoken(&quote)), None);
             }
         }
 

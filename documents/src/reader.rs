@@ -2,9 +2,9 @@
 //!
 //! The parser of a large format may crash or never end, so it runs [confined](crate::confined).
 
-mod places;
 #[cfg(feature = "parquet")]
 mod rows;
+mod slots;
 
 use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
@@ -23,10 +23,10 @@ use crate::{
 #[cfg(feature = "parquet")]
 use crate::{
     confined::Parts,
-    tables::{self, Wanted},
+    tables::{self, RowRequest},
 };
 
-use places::{Place, Places};
+use slots::{Slot, SlotPool};
 
 /// Reads documents. Cheap to clone; clones share the bound on child processes.
 #[derive(Debug, Clone)]
@@ -37,10 +37,10 @@ pub struct Reader {
     helper: Option<Confined>,
     /// The user's own programs.
     commands: Arc<Commands>,
-    /// Places for child processes. A child takes a whole core, so more children than cores would
+    /// Slots for child processes. A child takes a whole core, so more children than cores would
     /// wait for each other.
-    places: Arc<Places>,
-    /// The party on whose behalf documents are read; places are shared out among parties.
+    slots: Arc<SlotPool>,
+    /// The party on whose behalf documents are read; slots are shared out among parties.
     party: Arc<str>,
 }
 
@@ -48,20 +48,20 @@ pub struct Reader {
 const SLOW: Duration = Duration::from_secs(5);
 
 /// Most memory of a process that reads an archive: the archive and the open archives within it.
-const OF_AN_ARCHIVE: u64 = 1 << 30;
+const ARCHIVE_MEMORY: u64 = 1 << 30;
 
 /// One line of JSON that the child reads before the document's bytes.
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
     name: String,
     limits: Limits,
-    what: What,
+    work: Work,
 }
 
 /// The work of the child.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum What {
+enum Work {
     Extract,
     /// Run this program in its place.
     Become(Vec<String>),
@@ -71,7 +71,7 @@ enum What {
     Member(String),
     /// Decode rows of a table, whose parts the child asks for.
     #[cfg(feature = "parquet")]
-    Rows(Wanted),
+    Rows(RowRequest),
 }
 
 impl Reader {
@@ -85,8 +85,8 @@ impl Reader {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let helper = Some(Confined::new(program, arguments));
         let slow = cores.div_ceil(2);
-        let places = Places::new(places::Bounds { quick: cores, slow, most: cores + slow });
-        Self { limits, helper, commands: Arc::default(), places, party: "".into() }
+        let slots = SlotPool::new(slots::Bounds { quick: cores, slow, total: cores + slow });
+        Self { limits, helper, commands: Arc::default(), slots, party: "".into() }
     }
 
     /// Starts no child process: reads only plain text and small archives. For tests.
@@ -100,12 +100,12 @@ impl Reader {
     }
 
     /// Bounds the number of child processes to `most`.
-    pub fn at_once(self, most: usize) -> Self {
+    pub fn with_max_processes(self, most: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let quick = most.clamp(1, cores);
         let slow = most.saturating_sub(quick).min(quick.div_ceil(2));
-        let places = Places::new(places::Bounds { quick, slow, most: most.max(1) });
-        Self { places, ..self }
+        let slots = SlotPool::new(slots::Bounds { quick, slow, total: most.max(1) });
+        Self { slots, ..self }
     }
 
     /// Returns a reader for a party, such as a lane. Documents of other parties do not hold up its
@@ -114,9 +114,9 @@ impl Reader {
         Self { party: party.into(), ..self.clone() }
     }
 
-    async fn place(&self) -> std::io::Result<Place> {
+    async fn acquire_slot(&self) -> std::io::Result<Slot> {
         let gone = || std::io::Error::other("the program ends");
-        self.places.take(&self.party).await.ok_or_else(gone)
+        self.slots.acquire(&self.party).await.ok_or_else(gone)
     }
 
     /// Runs the child program with one argument more, for other work of its kind. It counts towards
@@ -130,8 +130,8 @@ impl Reader {
         input: &[&[u8]],
         bounds: Bounds,
     ) -> std::io::Result<Ended> {
-        let helper = self.needed()?.clone().with_argument(argument);
-        self.placed(&helper, input, bounds).await
+        let helper = self.helper_or_error()?.clone().with_argument(argument);
+        self.run_in_slot(&helper, input, bounds).await
     }
 
     #[cfg(feature = "parquet")]
@@ -139,108 +139,122 @@ impl Reader {
         self.helper.clone()
     }
 
-    fn needed(&self) -> std::io::Result<&Confined> {
+    fn helper_or_error(&self) -> std::io::Result<&Confined> {
         let none = || std::io::Error::new(std::io::ErrorKind::NotFound, "it has no program");
         self.helper.as_ref().ok_or_else(none)
     }
 
-    /// Runs a child when a place is free. A slow child makes its core available to another one.
-    async fn placed(
+    /// Runs a child when a slot is free. A slow child makes its core available to another one.
+    async fn run_in_slot(
         &self,
         helper: &Confined,
         input: &[&[u8]],
         bounds: Bounds,
     ) -> std::io::Result<Ended> {
-        let mut place = self.place().await?;
+        let mut slot = self.acquire_slot().await?;
         let mut child = pin!(helper.run(input, bounds));
         if let Ok(ended) = tokio::time::timeout(SLOW, &mut child).await {
             return ended;
         }
-        place.is_slow();
+        slot.mark_slow();
         child.await
     }
 
     #[cfg(feature = "parquet")]
-    pub(crate) fn task_of_rows(wanted: Wanted, bounds: Bounds) -> std::io::Result<Vec<u8>> {
+    pub(crate) fn row_task_line(request: RowRequest, bounds: Bounds) -> std::io::Result<Vec<u8>> {
         let Bounds { memory, time } = bounds;
-        task("", Limits { memory, time, ..Limits::default() }, What::Rows(wanted))
+        task_line("", Limits { memory, time, ..Limits::default() }, Work::Rows(request))
     }
 
-    /// Runs a child that asks for parts of its input, when a place is free.
+    /// Runs a child that asks for parts of its input, when a slot is free.
     #[cfg(feature = "parquet")]
-    pub(crate) async fn placed_on_parts(
+    pub(crate) async fn run_in_slot_with_parts(
         &self,
         helper: &Confined,
         input: &[u8],
         bounds: Bounds,
         parts: &Parts<'_>,
     ) -> std::io::Result<Ended> {
-        let _place = self.place().await?;
+        let _slot = self.acquire_slot().await?;
         helper.run_on_parts(input, bounds, parts).await
     }
 
-    /// Lists an archive as [`archive::members`] does; in a child process if that may take much.
+    /// Lists an archive as [`archive::list_members`] does; in a child process if that may take
+    /// much.
     ///
     /// # Errors
     /// If the process cannot be started.
-    pub async fn members(
+    pub async fn list_members(
         &self,
         bytes: Bytes,
         name: &str,
         limits: &Limits,
     ) -> std::io::Result<Result<Option<Vec<Member>>, Unreadable>> {
-        let work = (bytes.clone(), name.to_owned(), *limits);
-        let here = move || archive::here::members(&work.0, &work.1, &work.2);
-        if let Some(listed) = beside(here).await {
+        let arguments = (bytes.clone(), name.to_owned(), *limits);
+        let in_process =
+            move || archive::in_process::try_list_members(&arguments.0, &arguments.1, &arguments.2);
+        if let Some(listed) = run_blocking(in_process).await {
             return Ok(listed);
         }
-        let said = self.of_archive(&bytes, name, *limits, What::Members).await?;
-        Ok(said.and_then(|said| {
-            serde_json::from_slice(&said).unwrap_or(Err(Unreadable::ArchiveCrashed))
+        let output = self.run_on_archive(&bytes, name, *limits, Work::Members).await?;
+        Ok(output.and_then(|output| {
+            serde_json::from_slice(&output).unwrap_or(Err(Unreadable::ArchiveCrashed))
         }))
     }
 
-    /// Reads a member as [`archive::read`] does; in a child process if that may take much.
+    /// Reads a member as [`archive::read_member`] does; in a child process if that may take much.
     ///
     /// # Errors
     /// If the process cannot be started.
-    pub async fn member(
+    pub async fn read_member(
         &self,
         bytes: Bytes,
         name: &str,
         member: &str,
         limits: &Limits,
     ) -> std::io::Result<Result<(Bytes, String), Unreadable>> {
-        let work = (bytes.clone(), name.to_owned(), member.to_owned(), *limits);
-        let here = move || archive::here::read(&work.0, &work.1, &work.2, &work.3);
-        if let Some(read) = beside(here).await {
+        let arguments = (bytes.clone(), name.to_owned(), member.to_owned(), *limits);
+        let in_process = move || {
+            archive::in_process::try_read_member(
+                &arguments.0,
+                &arguments.1,
+                &arguments.2,
+                &arguments.3,
+            )
+        };
+        if let Some(read) = run_blocking(in_process).await {
             return Ok(read.map(|(bytes, name)| (bytes.into(), name)));
         }
-        let what = What::Member(member.to_owned());
-        let said = self.of_archive(&bytes, name, *limits, what).await?;
-        Ok(said.and_then(|said| {
+        let work = Work::Member(member.to_owned());
+        let output = self.run_on_archive(&bytes, name, *limits, work).await?;
+        Ok(output.and_then(|output| {
             let line =
-                said.iter().position(|byte| *byte == b'\n').ok_or(Unreadable::ArchiveCrashed)?;
+                output.iter().position(|byte| *byte == b'\n').ok_or(Unreadable::ArchiveCrashed)?;
             let name: Result<String, Unreadable> =
-                serde_json::from_slice(&said[..line]).map_err(|_| Unreadable::ArchiveCrashed)?;
-            Ok((Bytes::from(said).slice(line + 1..), name?))
+                serde_json::from_slice(&output[..line]).map_err(|_| Unreadable::ArchiveCrashed)?;
+            Ok((Bytes::from(output).slice(line + 1..), name?))
         }))
     }
 
-    async fn of_archive(
+    async fn run_on_archive(
         &self,
         bytes: &[u8],
         name: &str,
         limits: Limits,
-        what: What,
+        work: Work,
     ) -> std::io::Result<Result<Vec<u8>, Unreadable>> {
-        let limits = Limits { memory: limits.memory.min(OF_AN_ARCHIVE), ..limits };
-        let task = task(name, limits, what)?;
-        Ok(match self.placed(self.needed()?, &[&task, bytes], bounds(&limits)).await? {
-            Ended::Said(said) => Ok(said),
-            Ended::Crashed => Err(Unreadable::ArchiveCrashed),
-            Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),
-        })
+        let limits = Limits { memory: limits.memory.min(ARCHIVE_MEMORY), ..limits };
+        let task = task_line(name, limits, work)?;
+        Ok(
+            match self
+                .run_in_slot(self.helper_or_error()?, &[&task, bytes], bounds_of(&limits))
+                .await?
+            {
+                Ended::Output(output) => Ok(output),
+                Ended::Crashed => Err(Unreadable::ArchiveCrashed),
+                Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),
+            },
+        )
     }
 
     /// Returns the bounds for a document.
@@ -279,15 +293,22 @@ impl Reader {
             Ok(format) => format,
             Err(unreadable) => return Ok(Err(unreadable)),
         };
-        let task = task(name, limits, What::Extract)?;
+        let task = task_line(name, limits, Work::Extract)?;
         let memory = limits.memory >> 20;
         let reason = format!("its parser crashed, or needed more than {memory} MiB of memory");
         let crashed = || Err(Unreadable::damaged(format, &*reason));
-        Ok(match self.placed(self.needed()?, &[&task, &bytes], bounds(&limits)).await? {
-            Ended::Said(said) => serde_json::from_slice(&said).unwrap_or_else(|_| crashed()),
-            Ended::Crashed => crashed(),
-            Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),
-        })
+        Ok(
+            match self
+                .run_in_slot(self.helper_or_error()?, &[&task, &bytes], bounds_of(&limits))
+                .await?
+            {
+                Ended::Output(output) => {
+                    serde_json::from_slice(&output).unwrap_or_else(|_| crashed())
+                }
+                Ended::Crashed => crashed(),
+                Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),
+            },
+        )
     }
 
     async fn read_with(
@@ -301,27 +322,27 @@ impl Reader {
             let (size, most) = (bytes.len() as u64, limits.bytes);
             return Ok(Err(Unreadable::TooLarge { what: "file".into(), size, most }));
         }
-        let _place = self.place().await?;
+        let _slot = self.acquire_slot().await?;
         let program = command.first().cloned().unwrap_or_default();
-        let task = task(name, *limits, What::Become(command.to_vec()))?;
-        command::run(self.needed()?.command(), &program, &task, &bytes, name, limits).await
+        let task = task_line(name, *limits, Work::Become(command.to_vec()))?;
+        command::run(self.helper_or_error()?.command(), &program, &task, &bytes, name, limits).await
     }
 }
 
 /// Runs blocking work on a thread of its own. A panic counts as [`Unreadable::ArchiveCrashed`].
-async fn beside<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Option<Result<T, Unreadable>> + Send + 'static,
 ) -> Option<Result<T, Unreadable>> {
     tokio::task::spawn_blocking(work).await.unwrap_or(Some(Err(Unreadable::ArchiveCrashed)))
 }
 
-fn bounds(limits: &Limits) -> Bounds {
+fn bounds_of(limits: &Limits) -> Bounds {
     Bounds { memory: limits.memory, time: limits.time }
 }
 
 /// Encodes the line for the child.
-fn task(name: &str, limits: Limits, what: What) -> std::io::Result<Vec<u8>> {
-    let mut task = serde_json::to_vec(&Task { name: name.to_owned(), limits, what })?;
+fn task_line(name: &str, limits: Limits, work: Work) -> std::io::Result<Vec<u8>> {
+    let mut task = serde_json::to_vec(&Task { name: name.to_owned(), limits, work })?;
     task.push(b'\n');
     Ok(task)
 }
@@ -334,26 +355,26 @@ fn task(name: &str, limits: Limits, what: What) -> std::io::Result<Vec<u8>> {
 pub fn serve() -> std::io::Result<()> {
     use std::io::{Read, Write};
     let task: Task = serde_json::from_slice(&first_line()?)?;
-    if let What::Become(command) = &task.what {
+    if let Work::Become(command) = &task.work {
         confined::enter_memory(task.limits.memory)?;
         return Err(command::become_program(command, &task.name));
     }
-    confined::enter(bounds(&task.limits))?;
+    confined::enter(bounds_of(&task.limits))?;
     #[cfg(feature = "parquet")]
-    if let What::Rows(wanted) = &task.what {
-        return tables::apart::serve(wanted);
+    if let Work::Rows(request) = &task.work {
+        return tables::row_process::serve(request);
     }
-    let Task { name, limits, what } = &task;
-    let most = if matches!(what, What::Extract) { limits.bytes } else { limits.archive_bytes };
+    let Task { name, limits, work } = &task;
+    let most = if matches!(work, Work::Extract) { limits.bytes } else { limits.archive_bytes };
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes)?;
     let mut stdout = std::io::stdout().lock();
-    match what {
-        What::Members => {
-            serde_json::to_writer(&mut stdout, &archive::members(&bytes, name, limits))?;
+    match work {
+        Work::Members => {
+            serde_json::to_writer(&mut stdout, &archive::list_members(&bytes, name, limits))?;
         }
-        What::Member(member) => {
-            let (bytes, name) = match archive::read(&bytes, name, member, limits) {
+        Work::Member(member) => {
+            let (bytes, name) = match archive::read_member(&bytes, name, member, limits) {
                 Ok((bytes, name)) => (bytes, Ok(name)),
                 Err(fault) => (Vec::new(), Err(fault)),
             };

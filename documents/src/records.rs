@@ -17,7 +17,7 @@ use self::{
     head::HEAD_BYTES,
 };
 pub use self::{
-    head::delimiter,
+    head::detect_delimiter,
     record::{Record, RecordFields},
 };
 use crate::{encoding, format::Format, unreadable::Unreadable};
@@ -74,7 +74,7 @@ enum Rows<R> {
 struct Columns {
     names: Vec<String>,
     /// 1 if lines end in CR LF: the CSV reader counts the LF with the next line.
-    late: u64,
+    crlf_line_offset: u64,
     id: Option<usize>,
     text: Option<usize>,
 }
@@ -92,7 +92,7 @@ impl Records<Cursor<Bytes>> {
         at: Position,
     ) -> Result<Self, Unreadable> {
         let head = usize::try_from(HEAD_BYTES).unwrap_or(usize::MAX).min(bytes.len());
-        head::check(&bytes[..head])?;
+        head::check_format(&bytes[..head])?;
         let text = Bytes::from(encoding::decode(bytes)?.into_owned());
         let at = Position { encoding: Some(UTF_8.name().to_owned()), ..at };
         let open = |from: u64| {
@@ -136,15 +136,15 @@ impl<R: Read> Records<R> {
         }
         let mut head = Vec::new();
         open(0)?.take(HEAD_BYTES).read_to_end(&mut head)?;
-        head::check(&head)?;
+        head::check_format(&head)?;
         let mark = match Encoding::for_bom(&head) {
-            None if head.contains(&0) => return Err(head::wide(&head).into()),
+            None if head.contains(&0) => return Err(head::not_utf8_error(&head).into()),
             None => 0,
             Some((encoding, mark)) if encoding == UTF_8 => {
                 records.encoding = Some(UTF_8);
                 mark
             }
-            Some(_) => return Err(head::wide(&head).into()),
+            Some(_) => return Err(head::not_utf8_error(&head).into()),
         };
         let mark = u64::try_from(mark).unwrap_or_default();
         if format == Format::Jsonl {
@@ -153,12 +153,12 @@ impl<R: Read> Records<R> {
             return Ok(records);
         }
         let text = head.get(usize::try_from(mark).unwrap_or_default()..).unwrap_or_default();
-        let separator = head::separator(text);
-        let (delimiter, before) = separator.unwrap_or_else(|| (head::delimiter(text), 0));
+        let separator = head::read_sep_line(text);
+        let (delimiter, before) = separator.unwrap_or_else(|| (head::detect_delimiter(text), 0));
         let mark = mark + before;
         let lines_before = u64::from(before > 0);
         let mut lines = text.split_inclusive(|byte| *byte == b'\n');
-        let late = u64::from(lines.next().is_some_and(|line| line.ends_with(b"\r\n")));
+        let crlf_line_offset = u64::from(lines.next().is_some_and(|line| line.ends_with(b"\r\n")));
         let reader = |from: R| {
             csv::ReaderBuilder::new()
                 .delimiter(delimiter)
@@ -167,18 +167,18 @@ impl<R: Read> Records<R> {
                 .from_reader(Bounded::new(from))
         };
         let (mut first, mut header) = (reader(open(mark)?), ByteRecord::new());
-        first.read_byte_record(&mut header).map_err(bounded::of_csv)?;
-        let is_empty = bounded::is_end(&header);
-        if bounded::is_cut(&header) {
+        first.read_byte_record(&mut header).map_err(bounded::io_error)?;
+        let is_empty = bounded::is_end_row(&header);
+        if bounded::is_unclosed(&header) {
             let line = header.position().map_or(1, csv::Position::line);
-            return Err(bounded::unclosed(lines_before + line).into());
+            return Err(bounded::unclosed_quote(lines_before + line).into());
         }
         if header.len() > record::MAX_COLUMNS {
             let (has, most) = (header.len(), record::MAX_COLUMNS);
             let reason = format!("its header has {has} columns; at most {most} are read");
             return Err(Unreadable::damaged(Format::Csv, reason).into());
         }
-        let decode = |name| decoded(&mut records.encoding, header.as_slice(), name);
+        let decode = |name| decode_field(&mut records.encoding, header.as_slice(), name);
         let names: Vec<String> = header.iter().map(decode).collect();
         let place = |name: Option<&str>| match name {
             None => Ok(None),
@@ -194,7 +194,7 @@ impl<R: Read> Records<R> {
             }
         };
         let (id, text) = (place(fields.id)?, place(fields.text)?);
-        let columns = Columns { names, late, id, text };
+        let columns = Columns { names, crlf_line_offset, id, text };
         let reader = match records.base.byte {
             0 => {
                 (records.base.byte, records.base.line) = (mark, lines_before);
@@ -215,23 +215,25 @@ impl<R: Read> Records<R> {
         let Self { rows, base, encoding, .. } = self;
         match rows {
             Rows::Csv { reader, columns, row } => {
-                reader.get_mut().begins();
-                if !reader.read_byte_record(row).map_err(bounded::of_csv)? || bounded::is_end(row) {
+                reader.get_mut().start_record();
+                if !reader.read_byte_record(row).map_err(bounded::io_error)?
+                    || bounded::is_end_row(row)
+                {
                     return Ok(None);
                 }
                 let line = row.position().map_or(1, csv::Position::line);
-                let line = base.line + line + columns.late;
+                let line = base.line + line + columns.crlf_line_offset;
                 self.read += 1;
-                if bounded::is_cut(row) {
-                    return Ok(Some(Err(bounded::unclosed(line))));
+                if bounded::is_unclosed(row) {
+                    return Ok(Some(Err(bounded::unclosed_quote(line))));
                 }
                 let Columns { names, id, text, .. } = columns;
                 if row.len() != names.len() {
                     let reason = format!("it has {} fields, the header {}", row.len(), names.len());
                     return Ok(Some(Err(Unreadable::BadRecord { line, reason })));
                 }
-                let values = row.iter().map(|field| decoded(encoding, row.as_slice(), field));
-                Ok(Some(Ok(record::of_row(names, values.collect(), (*id, *text), number))))
+                let values = row.iter().map(|field| decode_field(encoding, row.as_slice(), field));
+                Ok(Some(Ok(record::record_of_row(names, values.collect(), (*id, *text), number))))
             }
             Rows::Jsonl { reader, byte, line } => loop {
                 let mut bytes = Vec::new();
@@ -240,7 +242,7 @@ impl<R: Read> Records<R> {
                     return Ok(None);
                 }
                 if bytes.last() != Some(&b'\n') && bytes.len() as u64 == MAX_RECORD_BYTES {
-                    return Err(bounded::endless());
+                    return Err(bounded::record_too_long());
                 }
                 *byte += taken as u64;
                 *line += 1;
@@ -249,9 +251,9 @@ impl<R: Read> Records<R> {
                     continue;
                 }
                 self.read += 1;
-                let text = decoded(encoding, &bytes, &bytes);
+                let text = decode_field(encoding, &bytes, &bytes);
                 let (id, body) = (self.id.as_deref(), self.text.as_deref());
-                return Ok(Some(record::of_line(text.trim_end(), at, number, id, body)));
+                return Ok(Some(record::parse_line(text.trim_end(), at, number, id, body)));
             },
         }
     }
@@ -276,9 +278,9 @@ impl<R: Read> Records<R> {
 
 /// Decodes a field. The first record outside of ASCII determines the encoding of all records that
 /// are not UTF-8.
-fn decoded(known: &mut Option<&'static Encoding>, record: &[u8], field: &[u8]) -> String {
+fn decode_field(known: &mut Option<&'static Encoding>, record: &[u8], field: &[u8]) -> String {
     if known.is_none() && !record.is_ascii() {
-        *known = Some(encoding::of(record));
+        *known = Some(encoding::detect_encoding(record));
     }
     let is_utf_8 = std::str::from_utf8(record).is_ok();
     let encoding = known.filter(|_| !is_utf_8).unwrap_or(UTF_8);

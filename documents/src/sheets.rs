@@ -19,8 +19,9 @@ use crate::{
     compound, context::Context, format::Format, left_out::Kind, package::Package,
     unreadable::Unreadable,
 };
-use binary::{Look, Looks};
-use cells::{Cells, Fault, shown};
+use binary::{BookFormats, SheetFormats};
+pub(crate) use cells::format_by_code;
+use cells::{Cells, Fault, display_value};
 
 /// Extracts a spreadsheet: a formula is shown by its value; empty rows and columns are left out.
 pub(crate) fn extract(
@@ -28,40 +29,35 @@ pub(crate) fn extract(
     format: Format,
     context: &Context<'_>,
 ) -> Result<String, Unreadable> {
-    let mut looks = Looks::default();
+    let mut book_formats = BookFormats::default();
     if format != Format::Xls {
         let mut package = Package::open(bytes, format, context)?;
         match format {
             Format::Ods => return ods::read(&mut package, context),
             _ if !package.has("xl/workbook.bin") => return xlsx::read(&mut package, context),
             _ => {
-                package.check()?;
-                looks = Looks::of_xlsb(&mut package)?;
+                package.check_unpacked_size()?;
+                book_formats = BookFormats::of_xlsb(&mut package)?;
             }
         }
-    } else if xml_2003::is(bytes) {
+    } else if xml_2003::is_xml_2003(bytes) {
         return xml_2003::read(bytes, context);
     } else if compound::has_endless_chain(bytes) {
         return Err(Unreadable::damaged(format, "a chain of its sectors leads back into itself"));
     }
     if format == Format::Xls {
-        looks = Looks::of_xls(bytes);
+        book_formats = BookFormats::of_xls(bytes);
     }
-    let bytes = &*xls_strings_by_their_flags(bytes);
+    let bytes = &*replace_xls_code_page(bytes);
     // The parser trusts the lengths and references of binary records, so it may panic.
-    catch_unwind(AssertUnwindSafe(|| read(bytes, format, &looks, context)))
+    catch_unwind(AssertUnwindSafe(|| read_binary_book(bytes, format, &book_formats, context)))
         .unwrap_or_else(|_| Err(Unreadable::damaged(format, "its parser failed")))
 }
 
-/// Formats a number as a cell with this format code.
-pub(crate) fn shown_by_code(number: f64, code: &str, is_1904: bool) -> String {
-    cells::number_shown(number, &number_format::NumberFormat::of(code), is_1904)
-}
-
-fn read(
+fn read_binary_book(
     bytes: &[u8],
     format: Format,
-    looks: &Looks,
+    book_formats: &BookFormats,
     context: &Context<'_>,
 ) -> Result<String, Unreadable> {
     let mut book = open(bytes, format).map_err(|error| {
@@ -76,22 +72,23 @@ fn read(
     let mut fault = None;
     for (at, name) in book.sheet_names().into_iter().enumerate() {
         let mut cells = Cells::new(context.limits, context.deadline, text.len());
-        let look = looks.sheet(at);
+        let sheet_formats = book_formats.sheet(at);
         let place = format!("sheet {}", at + 1);
-        match fill(&mut cells, &mut book, &name, (looks, look)) {
+        match fill_cells(&mut cells, &mut book, &name, (book_formats, sheet_formats)) {
             Ok(()) => {}
             Err(Fault::Document(unreadable)) => return Err(unreadable),
             // A chart sheet has no cells.
             Err(Fault::Sheet(reason)) => {
-                context.tally.in_part(Kind::UnreadParts, 1, &place);
+                context.tally.add_in_part(Kind::UnreadParts, 1, &place);
                 fault = Some(reason);
                 continue;
             }
         }
-        let is_hidden = look.is_some_and(|look| look.is_hidden);
-        let hidden = cells.hidden(is_hidden, &place, context.tally);
-        let beside: Vec<String> = (!hidden.is_empty()).then_some(hidden).into_iter().collect();
-        cells.write(&name, &beside, &mut text)?;
+        let is_hidden = sheet_formats.is_some_and(|look| look.is_hidden);
+        let hidden = cells.take_hidden(is_hidden, &place, context.tally);
+        let texts_after_cells: Vec<String> =
+            (!hidden.is_empty()).then_some(hidden).into_iter().collect();
+        cells.write(&name, &texts_after_cells, &mut text)?;
     }
     match fault {
         Some(fault) if text.is_empty() => Err(Unreadable::damaged(format, fault)),
@@ -99,11 +96,11 @@ fn read(
     }
 }
 
-fn fill(
+fn fill_cells(
     cells: &mut Cells<'_>,
     book: &mut Sheets<Cursor<&[u8]>>,
     name: &str,
-    (looks, look): (&Looks, Option<&Look>),
+    (book_formats, sheet_formats): (&BookFormats, Option<&SheetFormats>),
 ) -> Result<(), Fault> {
     let mut add = |place: (u32, u32), value: &Data| {
         let number = match value {
@@ -111,9 +108,10 @@ fn fill(
             Data::Int(number) => Some(*number as f64),
             _ => None,
         };
-        let text = number.and_then(|number| looks.shown(look?, place, number));
-        let text = text.unwrap_or_else(|| shown(value));
-        if look.is_some_and(|look| look.hides(place)) {
+        let text =
+            number.and_then(|number| book_formats.format_number(sheet_formats?, place, number));
+        let text = text.unwrap_or_else(|| display_value(value));
+        if sheet_formats.is_some_and(|look| look.hides(place)) {
             return cells.hide(text);
         }
         cells.add_text(place, text)
@@ -145,7 +143,7 @@ fn fill(
 /// Replaces the code page of an XLS file by UTF-16. In the format of 1997 each string states the
 /// width of its characters; a code page is a remnant of older formats, and our parser would apply
 /// it.
-fn xls_strings_by_their_flags(bytes: &[u8]) -> Cow<'_, [u8]> {
+fn replace_xls_code_page(bytes: &[u8]) -> Cow<'_, [u8]> {
     const BEGIN: &[u8] = b"\x09\x08\x10\x00\x00\x06\x05\x00";
     const CODE_PAGE: [u8; 2] = [0x42, 0];
     const UTF_16: [u8; 2] = [0xb0, 0x04];

@@ -1,20 +1,20 @@
 //! PPTX: each slide with its title, text, tables, diagrams and notes, in the order of the
 //! presentation.
 
+mod background;
 mod chart;
 mod diagram;
-mod ground;
 mod paragraphs;
 mod shapes;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-pub(crate) use diagram::drawn;
-use ground::{Backdrop, Scene};
-pub(crate) use paragraphs::paragraphs;
-use paragraphs::paragraphs_in;
+use background::{LayoutBackground, SlideBackground};
+pub(crate) use diagram::diagram_text;
+pub(crate) use paragraphs::write_paragraphs;
+use paragraphs::write_paragraphs_with;
 pub(crate) use shapes::is_hidden;
-use shapes::{frame, pair, placeholder, related};
+use shapes::{placeholder_kind, read_pair, related_parts, shape_frame};
 
 use crate::{
     context::Context,
@@ -38,61 +38,68 @@ const SAME_ROW: i64 = 228_600;
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let damaged = |reason: &str| Unreadable::damaged(Format::Pptx, reason);
     let mut package = Package::open(bytes, Format::Pptx, context)?;
-    let main = package.main("ppt/presentation.xml")?;
+    let main = package.main_part("ppt/presentation.xml")?;
     let show = package.xml(&main)?.ok_or_else(|| damaged("its main part is missing"))?;
     let parts = package.relations(&main)?;
     let (mut slides, mut layouts) = (Vec::new(), BTreeMap::new());
     // Sections, in an extension further down, have lists with the same name.
-    let size = show.all("sldSz").first().and_then(|size| pair(size, ["cx", "cy"]));
+    let size = show.all("sldSz").first().and_then(|size| read_pair(size, ["cx", "cy"]));
     let list = show.all("presentation").first().and_then(|show| show.child("sldIdLst"));
     let listed = list.into_iter().flat_map(|list| list.elements());
     for (number, slide) in (1..).zip(listed.filter(|slide| &*slide.name == "sldId")) {
         // The attribute `id` without a prefix has another meaning.
         let part = slide.reference().and_then(|id| parts.get(&id));
         let read = part.map(|part| {
-            let layout = related(&mut package, &part.target, "slideLayout").into_iter().next();
+            let layout =
+                related_parts(&mut package, &part.target, "slideLayout").into_iter().next();
             let layout = layout.unwrap_or_default();
-            let backdrop =
-                layouts.entry(layout).or_insert_with_key(|it| Backdrop::of(&mut package, it));
-            slide_text(&mut package, &part.target, Shown { number, size, backdrop }, context)
+            let layout_background = layouts
+                .entry(layout)
+                .or_insert_with_key(|it| LayoutBackground::of(&mut package, it));
+            slide_text(
+                &mut package,
+                &part.target,
+                SlideContext { number, size, layout_background },
+                context,
+            )
         });
         match read {
             Some(Ok(text)) => slides.extend(text),
             Some(Err(error @ Unreadable::TooLarge { .. })) => return Err(error),
             // A damaged slide does not affect the others.
-            Some(Err(_)) | None => context.tally.on_page(Kind::UnreadPages, 1, number),
+            Some(Err(_)) | None => context.tally.add_on_page(Kind::UnreadPages, 1, number),
         }
     }
     if slides.is_empty() && context.tally.has(Kind::UnreadPages) {
         return Err(damaged("none of its slides can be read"));
     }
-    slides.extend(on_every_slide(&mut package, &layouts, size, context.tally));
+    slides.extend(text_of_every_slide(&mut package, &layouts, size, context.tally));
     Ok(slides.join("\n\n"))
 }
 
 /// Returns the text that layouts and masters show on each slide, such as a notice or a name; each
 /// line once.
-fn on_every_slide(
+fn text_of_every_slide(
     package: &mut Package<'_>,
-    layouts: &BTreeMap<String, Backdrop>,
+    layouts: &BTreeMap<String, LayoutBackground>,
     size: Option<(i64, i64)>,
     tally: &Tally,
 ) -> Option<String> {
-    let mut parts: BTreeMap<(usize, String), &Backdrop> = BTreeMap::new();
-    for (layout, backdrop) in layouts {
-        for master in related(package, layout, "slideMaster") {
-            parts.entry((0, master)).or_insert(backdrop);
+    let mut parts: BTreeMap<(usize, String), &LayoutBackground> = BTreeMap::new();
+    for (layout, layout_background) in layouts {
+        for master in related_parts(package, layout, "slideMaster") {
+            parts.entry((0, master)).or_insert(layout_background);
         }
-        parts.insert((1, layout.clone()), backdrop);
+        parts.insert((1, layout.clone()), layout_background);
     }
     let (mut lines, mut seen) = (Vec::new(), HashSet::new());
-    for ((_, part), backdrop) in parts {
+    for ((_, part), layout_background) in parts {
         let Ok(Some(mut tree)) = package.xml(&part) else { continue };
-        without_places(&mut tree);
-        let scene = Scene { slide: &tree, backdrop, tally, number: None };
-        let sight = Sight { tally, number: None, size, scene: Some(&scene) };
+        remove_placeholders(&mut tree);
+        let background = SlideBackground { slide: &tree, layout_background, tally, number: None };
+        let reader = ShapeReader { tally, number: None, size, background: Some(&background) };
         let (mut title, mut text) = (String::new(), String::new());
-        sight.shapes(&tree, &mut title, &mut text);
+        reader.read_shapes(&tree, &mut title, &mut text);
         let shown = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
         lines.extend(shown.filter(|line| seen.insert(line.to_string())).map(str::to_owned));
     }
@@ -101,12 +108,12 @@ fn on_every_slide(
 
 /// Removes placeholders, which the text of a slide replaces, and pictures, which are decoration in
 /// a layout.
-fn without_places(parent: &mut Element) {
+fn remove_placeholders(parent: &mut Element) {
     parent.children.retain_mut(|node| {
         let Node::Element(element) = node else { return true };
-        without_places(element);
+        remove_placeholders(element);
         match &*element.name {
-            "sp" => placeholder(element).is_none(),
+            "sp" => placeholder_kind(element).is_none(),
             "pic" | "graphicFrame" => false,
             _ => true,
         }
@@ -115,31 +122,37 @@ fn without_places(parent: &mut Element) {
 
 /// Number and surroundings of a slide.
 #[derive(Clone, Copy)]
-struct Shown<'b> {
+struct SlideContext<'b> {
     number: usize,
     size: Option<(i64, i64)>,
-    backdrop: &'b Backdrop,
+    layout_background: &'b LayoutBackground,
 }
 
 /// Reads a slide. Returns `None` for a hidden one whose text is dropped.
 fn slide_text(
     package: &mut Package<'_>,
     name: &str,
-    Shown { number, size, backdrop }: Shown<'_>,
+    SlideContext { number, size, layout_background }: SlideContext<'_>,
     context: &Context<'_>,
 ) -> Result<Option<String>, Unreadable> {
     let tally = context.tally;
     let mut slide = package
         .xml(name)?
         .ok_or_else(|| Unreadable::damaged(Format::Pptx, format!("slide {number} is missing")))?;
-    addresses(&mut slide, &package.links(name)?);
+    add_addresses(&mut slide, &package.links(name)?);
     let (mut title, mut text) = (String::new(), String::new());
     let is_off = slide.all("sld").first().is_some_and(|slide| slide.is_off("show"));
-    let scene = Scene { slide: &slide, backdrop, tally, number: Some(number) };
-    let seen = Sight { tally, number: Some(number), size, scene: (!is_off).then_some(&scene) };
-    seen.shapes(&slide, &mut title, &mut text);
+    let background =
+        SlideBackground { slide: &slide, layout_background, tally, number: Some(number) };
+    let reader = ShapeReader {
+        tally,
+        number: Some(number),
+        size,
+        background: (!is_off).then_some(&background),
+    };
+    reader.read_shapes(&slide, &mut title, &mut text);
     if is_off {
-        let marked = tally.hidden(format!("{title}{text}").trim(), Some(Place::Page(number)));
+        let marked = tally.count_hidden(format!("{title}{text}").trim(), Some(Place::Page(number)));
         return Ok((!marked.is_empty()).then_some(marked));
     }
     let mut related: Vec<_> = package.relations(name)?.into_values().collect();
@@ -154,9 +167,9 @@ fn slide_text(
                     let book = context.text_of(&bytes, &part.target, context.depth + 1);
                     text.push_str(&format!("{}\n", book.unwrap_or_default().trim()));
                 }
-                _ => tally.in_part(Kind::UnreadParts, 1, &part.target),
+                _ => tally.add_in_part(Kind::UnreadParts, 1, &part.target),
             },
-            "oleObject" => tally.in_part(Kind::UnreadParts, 1, &part.target),
+            "oleObject" => tally.add_in_part(Kind::UnreadParts, 1, &part.target),
             "comments" | "comment" => {
                 if let Some(tree) = package.optional(&part.target)? {
                     // Newer comments have paragraphs.
@@ -171,14 +184,14 @@ fn slide_text(
             }
             "chart" | "chartEx" | "diagramData" => {
                 if let Some(drawing) = package.optional(&part.target)? {
-                    text.push_str(&drawn(&drawing, &part.kind));
+                    text.push_str(&diagram_text(&drawing, &part.kind));
                 }
             }
             "notesSlide" => {
                 if let Some(page) = package.optional(&part.target)? {
                     for shape in page.all("sp") {
-                        if placeholder(shape).as_deref() == Some("body") {
-                            paragraphs(shape, &mut notes);
+                        if placeholder_kind(shape).as_deref() == Some("body") {
+                            write_paragraphs(shape, &mut notes);
                         }
                     }
                 }
@@ -199,31 +212,31 @@ fn slide_text(
 }
 
 /// Adds the addresses of links to the runs that refer to them.
-fn addresses(parent: &mut Element, links: &HashMap<String, String>) {
+fn add_addresses(parent: &mut Element, links: &HashMap<String, String>) {
     for node in &mut parent.children {
         let Node::Element(element) = node else { continue };
         let link = element.child("rPr").and_then(|it| it.child("hlinkClick")?.reference());
         match link.and_then(|id| links.get(&id)) {
             Some(address) => {
-                element.children.push(Node::Element(Element::of_text(ADDRESS, address)));
+                element.children.push(Node::Element(Element::with_text(ADDRESS, address)));
             }
-            None => addresses(element, links),
+            None => add_addresses(element, links),
         }
     }
 }
 
 /// Returns the position of a shape: distance from the upper and from the left edge.
-fn place(shape: &Element) -> Option<(i64, i64)> {
-    pair(frame(shape)?.child("off")?, ["y", "x"])
+fn shape_position(shape: &Element) -> Option<(i64, i64)> {
+    read_pair(shape_frame(shape)?.child("off")?, ["y", "x"])
 }
 
 /// Sorts shapes by row from above, then from the left. A shape without a position of its own stays
 /// with the shape before it.
-fn in_order(parent: &Element) -> Vec<&Element> {
+fn sort_shapes(parent: &Element) -> Vec<&Element> {
     let mut placed: Vec<((i64, i64), &Element)> = Vec::new();
     let mut last = (i64::MIN, i64::MIN);
     for element in parent.elements() {
-        last = place(element).unwrap_or(last);
+        last = shape_position(element).unwrap_or(last);
         placed.push((last, element));
     }
     placed.sort_by_key(|((y, _), _)| *y);
@@ -239,66 +252,66 @@ fn in_order(parent: &Element) -> Vec<&Element> {
 }
 
 /// Visibility of the shapes of a slide.
-struct Sight<'t> {
+struct ShapeReader<'t> {
     tally: &'t Tally,
     /// `None` for a layout or master.
     number: Option<usize>,
     /// Width and height.
     size: Option<(i64, i64)>,
-    /// The scene in which the visibility of letters is checked.
-    scene: Option<&'t Scene<'t>>,
+    /// The background against which the visibility of letters is checked.
+    background: Option<&'t SlideBackground<'t>>,
 }
 
-impl Sight<'_> {
+impl ShapeReader<'_> {
     /// Reads shapes in the order of the slide, including those in groups.
-    fn shapes(&self, parent: &Element, title: &mut String, text: &mut String) {
+    fn read_shapes(&self, parent: &Element, title: &mut String, text: &mut String) {
         let is_drawn = matches!(&*parent.name, "spTree" | "grpSp");
-        let elements = if is_drawn { in_order(parent) } else { parent.elements().collect() };
+        let elements = if is_drawn { sort_shapes(parent) } else { parent.elements().collect() };
         for element in elements {
             if is_drawn && self.hides(element, &parent.name) {
-                let (mut hidden, whole) =
-                    (String::new(), Sight { size: None, scene: None, ..*self });
+                let (mut hidden, all_shapes) =
+                    (String::new(), ShapeReader { size: None, background: None, ..*self });
                 let mut title = String::new();
-                whole.shape(element, &mut title, &mut hidden);
+                all_shapes.read_shape(element, &mut title, &mut hidden);
                 hidden.insert_str(0, &title);
-                let marked = self.tally.hidden(hidden.trim(), self.number.map(Place::Page));
+                let marked = self.tally.count_hidden(hidden.trim(), self.number.map(Place::Page));
                 text.push_str(&marked);
                 continue;
             }
-            self.shape(element, title, text);
+            self.read_shape(element, title, text);
         }
     }
 
-    fn shape(&self, element: &Element, title: &mut String, text: &mut String) {
+    fn read_shape(&self, element: &Element, title: &mut String, text: &mut String) {
         match &*element.name {
-            "sp" => match placeholder(element).as_deref() {
-                Some("title" | "ctrTitle") => self.words(element, title),
+            "sp" => match placeholder_kind(element).as_deref() {
+                Some("title" | "ctrTitle") => self.write_words(element, title),
                 Some("sldNum") => {}
                 // The date of viewing.
                 Some("dt") if !element.all("fld").is_empty() => {}
-                _ => self.words(element, text),
+                _ => self.write_words(element, text),
             },
-            "tbl" => table(element, text, self.tally, self.number.map(Place::Page).as_ref()),
-            "pic" => self.picture(element, text),
+            "tbl" => write_table(element, text, self.tally, self.number.map(Place::Page).as_ref()),
+            "pic" => self.write_picture(element, text),
             "Fallback" => {}
-            _ => self.shapes(element, title, text),
+            _ => self.read_shapes(element, title, text),
         }
     }
 
-    fn words(&self, shape: &Element, text: &mut String) {
-        let ink = self.scene.map(|scene| scene.ink(shape));
-        paragraphs_in(shape, ink.as_ref(), text);
+    fn write_words(&self, shape: &Element, text: &mut String) {
+        let visibility = self.background.map(|background| background.visibility_of(shape));
+        write_paragraphs_with(shape, visibility.as_ref(), text);
     }
 
     /// Writes the description of a picture.
-    fn picture(&self, picture: &Element, text: &mut String) {
+    fn write_picture(&self, picture: &Element, text: &mut String) {
         if let Some(number) = self.number {
-            self.tally.on_page(Kind::Pictures, 1, number);
+            self.tally.add_on_page(Kind::Pictures, 1, number);
         }
-        let said = picture.all("cNvPr").first().and_then(|it| it.attribute("descr"));
-        let said = look::described([said]);
-        if !said.is_empty() {
-            text.push_str(&format!("{said}\n"));
+        let description = picture.all("cNvPr").first().and_then(|it| it.attribute("descr"));
+        let description = look::picture_description([description]);
+        if !description.is_empty() {
+            text.push_str(&format!("{description}\n"));
         }
     }
 
@@ -307,8 +320,8 @@ impl Sight<'_> {
         // Groups have their own coordinates.
         let is_beside = || {
             let (width, height) = self.size.filter(|_| parent == "spTree")?;
-            let (x, y) = pair(frame(shape)?.child("off")?, ["x", "y"])?;
-            let (wide, high) = pair(frame(shape)?.child("ext")?, ["cx", "cy"])?;
+            let (x, y) = read_pair(shape_frame(shape)?.child("off")?, ["x", "y"])?;
+            let (wide, high) = read_pair(shape_frame(shape)?.child("ext")?, ["cx", "cy"])?;
             let is_right_of = x >= width || y >= height;
             Some(is_right_of || x.saturating_add(wide) <= 0 || y.saturating_add(high) <= 0)
         };
@@ -316,14 +329,14 @@ impl Sight<'_> {
     }
 }
 
-fn table(table: &Element, text: &mut String, tally: &Tally, place: Option<&Place>) {
+fn write_table(table: &Element, text: &mut String, tally: &Tally, place: Option<&Place>) {
     for row in table.elements().filter(|element| &*element.name == "tr") {
         let cells = row.elements().filter(|element| &*element.name == "tc").map(|cell| {
             let mut lines = String::new();
-            paragraphs(cell, &mut lines);
+            write_paragraphs(cell, &mut lines);
             // Another cell covers it.
             if cell.is_on("hMerge") || cell.is_on("vMerge") {
-                lines = tally.hidden(lines.trim(), place.cloned());
+                lines = tally.count_hidden(lines.trim(), place.cloned());
             }
             one_line(&lines)
         });

@@ -39,9 +39,9 @@ impl ChunkSizer for Estimate {
 /// Splits at the best borders that keep each chunk within its tokens: sections, paragraphs,
 /// sentences, words, then letters. Only white space between chunks is left out. The result depends
 /// on nothing but the arguments.
-pub fn split(text: &str, how: Split) -> Vec<Chunk> {
-    let most = how.max_tokens.max(1);
-    let overlap = how.overlap_tokens.min(most / 2);
+pub fn split(text: &str, options: Split) -> Vec<Chunk> {
+    let most = options.max_tokens.max(1);
+    let overlap = options.overlap_tokens.min(most / 2);
     let mut chunks = Vec::new();
     for section in sections(text) {
         let config = ChunkConfig::new(most).with_sizer(Estimate).with_trim(false);
@@ -50,7 +50,7 @@ pub fn split(text: &str, how: Split) -> Vec<Chunk> {
         let range =
             |(at, chunk): (usize, &str)| section.start + at..section.start + at + chunk.len();
         let piece = &text[section.clone()];
-        if how.markdown {
+        if options.markdown {
             chunks.extend(MarkdownSplitter::new(config).chunk_indices(piece).map(range));
         } else {
             chunks.extend(TextSplitter::new(config).chunk_indices(piece).map(range));
@@ -92,15 +92,15 @@ mod tests {
 
     use super::*;
 
-    const HOW: Split = Split { max_tokens: 100, overlap_tokens: 10, markdown: false };
+    const OPTIONS: Split = Split { max_tokens: 100, overlap_tokens: 10, markdown: false };
 
-    fn check(text: &str, how: Split) -> Vec<Chunk> {
-        let chunks = split(text, how);
+    fn check(text: &str, options: Split) -> Vec<Chunk> {
+        let chunks = split(text, options);
         let mut end = 0;
         for chunk in &chunks {
             let piece = &text[chunk.range.clone()];
             assert!(
-                tokens::estimate(piece) as usize <= how.max_tokens.max(1)
+                tokens::estimate(piece) as usize <= options.max_tokens.max(1)
                     || piece.chars().count() == 1,
                 "{}",
                 piece.len()
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn chunks_end_at_sentences_and_overlap() {
         let text = "The tide turns twice a day. Nobody waits for it.\n\n".repeat(100);
-        let chunks = check(&text, Split { overlap_tokens: 30, ..HOW });
+        let chunks = check(&text, Split { overlap_tokens: 30, ..OPTIONS });
         assert!(
             chunks.len() > 10
                 && chunks.iter().all(|chunk| text[chunk.range.clone()].trim_end().ends_with('.'))
@@ -131,13 +131,13 @@ mod tests {
                 > chunks.len() / 2,
             "overlap"
         );
-        assert_eq!(split("Short.", HOW), [Chunk { range: 0..6 }]);
-        assert!(split("", HOW).is_empty() && split(" \n ", HOW).is_empty());
+        assert_eq!(split("Short.", OPTIONS), [Chunk { range: 0..6 }]);
+        assert!(split("", OPTIONS).is_empty() && split(" \n ", OPTIONS).is_empty());
     }
 
     #[test]
     fn two_megabytes_without_borders_take_seconds() {
-        let how = Split { max_tokens: 20_000, overlap_tokens: 200, markdown: true };
+        let options = Split { max_tokens: 20_000, overlap_tokens: 200, markdown: true };
         for text in [
             "a".repeat(2_000_000),
             "word ".repeat(400_000),
@@ -145,9 +145,9 @@ mod tests {
             "# h\n".repeat(500_000),
             "12 ".repeat(700_000),
         ] {
-            for how in [how, Split { markdown: false, ..how }] {
+            for options in [options, Split { markdown: false, ..options }] {
                 let start = Instant::now();
-                check(&text, how);
+                check(&text, options);
                 assert!(
                     start.elapsed() < Duration::from_secs(60),
                     "{:?} for {:?}",

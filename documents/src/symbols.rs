@@ -90,7 +90,7 @@ const WEBDINGS: Table = &[
 
 impl Symbols {
     /// Returns a font by its name, if known.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase();
         FONTS.into_iter().find(|(known, _)| *known == name).map(|(_, table)| Self(table))
     }
@@ -107,13 +107,13 @@ impl Symbols {
             return letter;
         }
         let code = u32::from(letter).checked_sub(0xf000).and_then(|code| u8::try_from(code).ok());
-        code.and_then(|code| self.sign(code)).unwrap_or(char::REPLACEMENT_CHARACTER)
+        code.and_then(|code| self.sign_of_code(code)).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 
     /// Returns the meaning of a code that may also be written outside of the private use area.
     pub(crate) fn meaning_of_code(self, code: char) -> char {
         match u8::try_from(code) {
-            Ok(code @ 0x20..) => self.sign(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+            Ok(code @ 0x20..) => self.sign_of_code(code).unwrap_or(char::REPLACEMENT_CHARACTER),
             _ => self.meaning(code),
         }
     }
@@ -121,12 +121,12 @@ impl Symbols {
     /// Returns the meaning of a letter of text. A letter without a meaning stays unchanged.
     fn meaning_of_letter(self, letter: char) -> char {
         match u8::try_from(letter) {
-            Ok(code) => self.sign(code).unwrap_or(letter),
+            Ok(code) => self.sign_of_code(code).unwrap_or(letter),
             _ => self.meaning(letter),
         }
     }
 
-    fn sign(self, code: u8) -> Option<char> {
+    fn sign_of_code(self, code: u8) -> Option<char> {
         let (first, signs) = self.0.iter().rfind(|(first, _)| *first <= code)?;
         signs.chars().nth(usize::from(code - first))
     }
@@ -134,14 +134,14 @@ impl Symbols {
 
 impl Fonts {
     /// Finds symbol fonts by the names of the fonts for plain letters and for other scripts.
-    pub(crate) fn named(letters: Option<&str>, others: &[String]) -> Self {
-        let letters = letters.and_then(Symbols::named);
-        let other = || others.iter().find_map(|name| Symbols::named(name));
+    pub(crate) fn by_names(letters: Option<&str>, others: &[String]) -> Self {
+        let letters = letters.and_then(Symbols::by_name);
+        let other = || others.iter().find_map(|name| Symbols::by_name(name));
         Self { codes: letters.or_else(other), letters }
     }
 
     /// Replaces the codes of a text by their meanings.
-    pub(crate) fn read(self, text: String) -> String {
+    pub(crate) fn decode(self, text: String) -> String {
         let Some(codes) = self.codes else { return text };
         let meaning = |letter: char| match self.letters {
             _ if Symbols::is_code(letter) => codes.meaning(letter),
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn read(font: &str, codes: &[u8]) -> String {
-        let symbols = Symbols::named(font).unwrap();
+        let symbols = Symbols::by_name(font).unwrap();
         let letters = codes.iter().filter_map(|code| char::from_u32(0xf000 + u32::from(*code)));
         letters.map(|letter| symbols.meaning(letter)).collect()
     }
@@ -181,6 +181,6 @@ mod tests {
         assert_eq!(read("WINGDINGS", &high), "⓪❿•◎☐✵✰🕛←→➔⇦⇳✗✓☒☑");
         assert_eq!(read("Wingdings 2", b"OPRS~\xa3\xff"), "✗✓☑☒❿☐\u{fffd}");
         assert_eq!(read("Webdings", b"acr3=\xc5"), "✔☐✗⏴⏺☎");
-        assert!(Symbols::named("Wingdings 3").is_none() && Symbols::named("Arial").is_none());
+        assert!(Symbols::by_name("Wingdings 3").is_none() && Symbols::by_name("Arial").is_none());
     }
 }

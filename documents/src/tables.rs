@@ -1,8 +1,8 @@
 //! Parquet tables: each row is a document. Row groups are read one after the other and page by
 //! page, so memory does not grow with the file.
 
-pub(crate) mod apart;
 mod pages;
+pub(crate) mod row_process;
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ use parquet::{
 };
 use serde_json::{Map, Value};
 
-pub use self::apart::Wanted;
+pub use self::row_process::RowRequest;
 use crate::{
     records::{Broken, Record, RecordFields, record},
     unreadable::Unreadable,
@@ -34,18 +34,18 @@ use crate::{
 const MAX_RATIO: u64 = 1_000;
 
 /// Bytes of rows that are allowed for any file.
-const HARMLESS: u64 = 1 << 30;
+const ALWAYS_ALLOWED_BYTES: u64 = 1 << 30;
 
-/// Calls `each` with each row after the first `before` ones and its approximate bytes, until `each`
+/// Calls `each` with each row after the first `skip` ones and its approximate bytes, until `each`
 /// returns `false`. `open` opens the file, of `size` bytes, at a byte.
 ///
 /// # Errors
 /// [`Broken`] if it is no Parquet file, has no such column, or cannot be read.
-fn rows<R: Read + 'static>(
+fn for_each_row<R: Read + 'static>(
     open: impl Fn(u64) -> io::Result<R> + Send + Sync + 'static,
     size: u64,
     fields: RecordFields<'_>,
-    before: u64,
+    skip: u64,
     mut each: impl FnMut(Result<Record, Unreadable>, usize) -> bool,
 ) -> Result<(), Broken> {
     let file = Ranges { open, size };
@@ -60,14 +60,14 @@ fn rows<R: Read + 'static>(
         }
     }
     let (mut number, mut taken) = (0, 0_u64);
-    let most = size.saturating_mul(MAX_RATIO).max(HARMLESS);
+    let most = size.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED_BYTES);
     for group in metadata.row_groups() {
         let rows = u64::try_from(group.num_rows()).unwrap_or_default();
-        if number + rows <= before {
+        if number + rows <= skip {
             number += rows;
             continue;
         }
-        if let Some(why) = pages::refused(group) {
+        if let Some(why) = pages::find_unsupported_codec(group) {
             return Err(invalid(why));
         }
         let group = pages::Group { file: Arc::clone(&file), metadata: group };
@@ -82,9 +82,9 @@ fn rows<R: Read + 'static>(
                     "its first {rows} rows alone take {most} MiB, and the file has {size} bytes; split it"
                 )));
             }
-            if number > before {
+            if number > skip {
                 let weight = usize::try_from(weight).unwrap_or(usize::MAX);
-                let record = record::of_value(object(&row), number, number, fields);
+                let record = record::record_of_value(object(&row), number, number, fields);
                 if !each(record, weight) {
                     return Ok(());
                 }

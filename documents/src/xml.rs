@@ -67,7 +67,7 @@ pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable>
                 }
             }
             event @ (Event::Text(_) | Event::CData(_) | Event::GeneralRef(_)) => {
-                add_text(&mut open, &words(&event));
+                add_text(&mut open, &event_text(&event));
             }
             // A truncated document must not count as complete.
             Event::Eof if open.len() > 1 => return Err(damaged(&"it breaks off")),
@@ -78,7 +78,7 @@ pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable>
 }
 
 /// Returns the text of a reader's event.
-pub(crate) fn words<'e>(event: &'e Event<'_>) -> Cow<'e, str> {
+pub(crate) fn event_text<'e>(event: &'e Event<'_>) -> Cow<'e, str> {
     match event {
         Event::Text(text) => text.xml10_content(),
         Event::CData(text) => text.xml10_content(),
@@ -128,7 +128,7 @@ fn add_text(open: &mut [Element], text: &str) {
 
 impl Element {
     /// Makes an element that contains a text.
-    pub(crate) fn of_text(name: &str, text: &str) -> Self {
+    pub(crate) fn with_text(name: &str, text: &str) -> Self {
         let children = vec![Node::Text(text.to_owned())];
         Self { name: name.into(), children, ..Self::default() }
     }

@@ -22,7 +22,7 @@ impl Read for Frames<'_> {
             let mut frame = match self.frame.take() {
                 Some(frame) => frame,
                 None if self.rest.is_empty() => return Ok(0),
-                None => match skippable(self.rest) {
+                None => match skip_frame(self.rest) {
                     Some(rest) => {
                         self.rest = rest;
                         continue;
@@ -43,7 +43,7 @@ impl Read for Frames<'_> {
 }
 
 /// Returns the bytes behind a skippable frame, if one begins here.
-fn skippable(bytes: &[u8]) -> Option<&[u8]> {
+fn skip_frame(bytes: &[u8]) -> Option<&[u8]> {
     let (head, rest) = bytes.split_at_checked(8)?;
     let number =
         |part: &[u8]| part.iter().rev().fold(0_u32, |all, byte| all << 8 | u32::from(*byte));

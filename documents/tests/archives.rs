@@ -53,7 +53,7 @@ fn stored(files: &[(&str, &[u8])]) -> Vec<u8> {
 const LONG: &str = "a-name-of-more-than-a-hundred-characters/as-they-come-from-other-systems/which-tar-keeps-in-an-entry-of-its-own/ebb.txt";
 
 fn listed(bytes: &[u8], name: &str) -> Vec<(String, Option<String>)> {
-    let members = archives::members(bytes, name, &Limits::default()).unwrap().unwrap();
+    let members = archives::list_members(bytes, name, &Limits::default()).unwrap().unwrap();
     let shown = |member: &archives::Member| {
         (member.name.clone(), member.fault.as_ref().map(ToString::to_string))
     };
@@ -61,7 +61,7 @@ fn listed(bytes: &[u8], name: &str) -> Vec<(String, Option<String>)> {
 }
 
 fn member(bytes: &[u8], name: &str, member: &str) -> Result<(Vec<u8>, String), Unreadable> {
-    archives::read(bytes, name, member, &Limits::default())
+    archives::read_member(bytes, name, member, &Limits::default())
 }
 
 /// The `zip` crate refuses to write a repeated name, so the name is changed afterwards.
@@ -138,7 +138,7 @@ fn each_message_of_a_mailbox_is_a_document() {
         whole.text.starts_with("## 00001.eml\n\nFrom: a@b.c\nSubject: Ebb\n\nEbb text\n\n## 00002")
     );
     assert_eq!(extract(&mailbox, "a.txt", &limits).unwrap().format, Format::Text);
-    assert_eq!(archives::members(b"no messages", "a.mbox", &limits), Ok(None));
+    assert_eq!(archives::list_members(b"no messages", "a.mbox", &limits), Ok(None));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn each_member_is_a_document() {
     let path = archives::Member { name: "inner.zip#b%231%25.txt".to_owned(), fault: None }.path();
     assert_eq!(path, "inner.zip/b#1%.txt");
     // A document whose format is an archive, such as DOCX, is not listed, whatever its name.
-    let whole = archives::members(&docx(&["x"]), "a.zip", &Limits::default());
+    let whole = archives::list_members(&docx(&["x"]), "a.zip", &Limits::default());
     assert_eq!(whole, Ok(None));
 }
 
@@ -196,18 +196,19 @@ fn a_compressed_archive_is_unpacked_once_for_all() {
     }
     let limits = Limits::default();
     for packed in [gzip(&tar), zstd(&tar)] {
-        let unpacked = archives::unpacked_tar(&packed, "all.tgz", &limits).unwrap();
-        for member in archives::members(&packed, "all.tgz", &limits).unwrap().unwrap() {
-            let read = |bytes: &[u8]| archives::read(bytes, "all.tgz", &member.name, &limits).ok();
+        let unpacked = archives::unpack_tar(&packed, "all.tgz", &limits).unwrap();
+        for member in archives::list_members(&packed, "all.tgz", &limits).unwrap().unwrap() {
+            let read =
+                |bytes: &[u8]| archives::read_member(bytes, "all.tgz", &member.name, &limits).ok();
             assert_eq!(read(&unpacked), read(&packed), "{}", member.name);
         }
         let small = Limits { archive_bytes: tar.len() as u64 - 1, ..limits };
-        assert_eq!(archives::unpacked_tar(&packed, "all.tgz", &small), None);
-        assert_eq!(archives::unpacked_tar(&packed[..packed.len() - 9], "all.tgz", &limits), None);
+        assert_eq!(archives::unpack_tar(&packed, "all.tgz", &small), None);
+        assert_eq!(archives::unpack_tar(&packed[..packed.len() - 9], "all.tgz", &limits), None);
     }
     // A compressed file that is no archive, and an archive that is not compressed.
-    assert_eq!(archives::unpacked_tar(&gzip(b"The tide turns."), "a.txt.gz", &limits), None);
-    assert_eq!(archives::unpacked_tar(&tar, "all.tar", &limits), None);
+    assert_eq!(archives::unpack_tar(&gzip(b"The tide turns."), "a.txt.gz", &limits), None);
+    assert_eq!(archives::unpack_tar(&tar, "all.tar", &limits), None);
 }
 
 #[test]
@@ -231,7 +232,7 @@ fn bombs_go_off_in_none_of_their_sizes() {
     let many: Vec<(&str, &[u8])> = many.iter().map(|(n, b)| (n.as_str(), *b)).collect();
     let nested = archive(&[("in.zip", &archive(&many))]);
     for bytes in [archive(&many), tar(&many), nested] {
-        let error = archives::members(&bytes, "a.zip", &limits).unwrap_err();
+        let error = archives::list_members(&bytes, "a.zip", &limits).unwrap_err();
         assert_eq!(error, Unreadable::TooManyMembers { most: 5 });
     }
     let zeros = vec![0; 40 << 20];
@@ -239,11 +240,11 @@ fn bombs_go_off_in_none_of_their_sizes() {
     for (bytes, name) in
         [(archive(&large), "a.zip"), (gzip(&tar(&large)), "a.tgz"), (gzip(&zeros), "zeros.gz")]
     {
-        let error = archives::read(&bytes, name, "zeros", &limits).unwrap_err();
+        let error = archives::read_member(&bytes, name, "zeros", &limits).unwrap_err();
         assert!(matches!(error, Unreadable::TooLarge { .. }), "{error}");
     }
     // Listing must unpack this one: 40 MB, above the bound of 5 members of 1 MiB.
-    let error = archives::members(&gzip(&tar(&large)), "a.tgz", &limits).unwrap_err();
+    let error = archives::list_members(&gzip(&tar(&large)), "a.tgz", &limits).unwrap_err();
     assert!(matches!(error, Unreadable::TooLarge { .. }), "{error}");
     let mut deep = archive(&[("a.txt", b"x")]);
     for _ in 0..5 {
@@ -263,7 +264,7 @@ fn what_is_damaged_is_named_and_costs_itself() {
     assert_eq!(members[1], ("b.txt".to_owned(), None));
     assert!(members[0].1.as_ref().unwrap().contains("ZIP archive is damaged"), "{members:?}");
     let short = gzip(&tar(&[("a.txt", b"Ebb")]));
-    let error = archives::members(&short[..short.len() - 30], "a.tgz", &Limits::default());
+    let error = archives::list_members(&short[..short.len() - 30], "a.tgz", &Limits::default());
     assert!(error.unwrap_err().to_string().contains("gzip file is damaged"));
 }
 
@@ -289,9 +290,9 @@ fn damaged_archives() {
             dice.damage(&mut bytes);
             let limits = Limits::default();
             let read = catch_unwind(AssertUnwindSafe(|| {
-                let members = archives::members(&bytes, name, &limits).ok().flatten();
+                let members = archives::list_members(&bytes, name, &limits).ok().flatten();
                 for member in members.iter().flatten() {
-                    let _ = archives::read(&bytes, name, &member.name, &limits);
+                    let _ = archives::read_member(&bytes, name, &member.name, &limits);
                 }
                 let _ = extract(&bytes, name, &limits);
                 members
@@ -306,8 +307,11 @@ fn damaged_archives() {
 #[test]
 fn a_members_name_is_bounded_and_escaped_where_it_is_told() {
     let long = "n".repeat(5_000);
-    let refused =
-        archives::members(&tar(&[("a.txt", b"a"), (&long, b"b")]), "x.tar", &Limits::default());
+    let refused = archives::list_members(
+        &tar(&[("a.txt", b"a"), (&long, b"b")]),
+        "x.tar",
+        &Limits::default(),
+    );
     let Err(Unreadable::TooLarge { what, size, most }) = refused else { panic!("{refused:?}") };
     assert_eq!((what.as_ref(), size, most), ("name of a member", 5_000, 4_096));
     let mut builder = tar::Builder::new(Vec::new());
@@ -329,7 +333,7 @@ fn members_that_lie_over_each_other_are_refused() {
     // The offset of a member is at byte 42 of its entry.
     let first: Vec<u8> = bytes[directory[0] + 42..directory[0] + 46].to_vec();
     bytes[directory[1] + 42..directory[1] + 46].copy_from_slice(&first);
-    let refused = archives::members(&bytes, "x.zip", &Limits::default()).unwrap_err();
+    let refused = archives::list_members(&bytes, "x.zip", &Limits::default()).unwrap_err();
     assert!(refused.to_string().contains("over each other"), "{refused}");
 }
 
@@ -348,9 +352,9 @@ async fn archives_within_an_archive_have_one_budget_together() {
     let limits = Limits { archive_bytes: 2 << 20, ..Limits::default() };
     for member in [&gzip(&outer)[..], &outer[..]] {
         let name = if member.len() == outer.len() { "all.tar" } else { "all.tar.gz" };
-        let refused = archives::members(member, name, &limits).unwrap_err().to_string();
+        let refused = archives::list_members(member, name, &limits).unwrap_err().to_string();
         assert!(refused.contains("unpacked"), "{name}: {refused}");
-        let apart = reader(limits).members(member.to_vec().into(), name, &limits).await;
+        let apart = reader(limits).list_members(member.to_vec().into(), name, &limits).await;
         assert_eq!(apart.unwrap().unwrap_err().to_string(), refused);
     }
 }
@@ -370,9 +374,9 @@ async fn a_name_that_takes_all_memory_takes_a_process_of_its_own() {
     assert!(bytes.len() < 8 << 20, "{}", bytes.len());
     let reader = reader(Limits::default());
     let limits = reader.limits();
-    let listed = reader.members(bytes.clone(), "name.tgz", limits).await.unwrap();
+    let listed = reader.list_members(bytes.clone(), "name.tgz", limits).await.unwrap();
     assert!(listed.is_err(), "{listed:?}");
-    let read = reader.member(bytes, "name.tgz", "a.txt", limits).await.unwrap();
+    let read = reader.read_member(bytes, "name.tgz", "a.txt", limits).await.unwrap();
     assert!(read.is_err());
 }
 
@@ -392,15 +396,15 @@ async fn a_large_archive_is_read_by_a_process_as_a_small_one_is_here() {
         (0..8).map(|number| (format!("{number}.txt"), &large[..])).collect();
     let files: Vec<(&str, &[u8])> = texts.iter().map(|(name, it)| (name.as_str(), *it)).collect();
     let packed: bytes::Bytes = gzip(&tar(&files)).into();
-    let here = archives::members(&packed, "a.tgz", &Limits::default()).unwrap();
+    let here = archives::list_members(&packed, "a.tgz", &Limits::default()).unwrap();
     let none = Reader::isolated("/no/such/program", [], Limits::default());
-    let failed = none.members(packed.clone(), "a.tgz", none.limits()).await;
+    let failed = none.list_members(packed.clone(), "a.tgz", none.limits()).await;
     assert_eq!(failed.unwrap_err().kind(), std::io::ErrorKind::NotFound, "it takes a process");
     let reader = reader(Limits::default());
-    let apart = reader.members(packed.clone(), "a.tgz", reader.limits()).await;
+    let apart = reader.list_members(packed.clone(), "a.tgz", reader.limits()).await;
     assert_eq!(apart.unwrap().unwrap(), here);
     let (bytes, name) =
-        reader.member(packed, "a.tgz", "7.txt", reader.limits()).await.unwrap().unwrap();
+        reader.read_member(packed, "a.tgz", "7.txt", reader.limits()).await.unwrap().unwrap();
     assert_eq!((&bytes[..], name.as_str()), (&large[..], "7.txt"));
 }
 
@@ -410,7 +414,7 @@ fn folders_and_hidden_files_are_counted_too() {
     let files: Vec<String> = (0..300).map(|number| format!(".hidden/{number}")).collect();
     let files: Vec<(&str, &[u8])> = files.iter().map(|name| (name.as_str(), &b""[..])).collect();
     let limits = Limits { members: 10, ..Limits::default() };
-    let refused = archives::members(&tar(&files), "a.tar", &limits).unwrap_err();
+    let refused = archives::list_members(&tar(&files), "a.tar", &limits).unwrap_err();
     assert_eq!(refused, Unreadable::TooManyMembers { most: 200 });
 }
 

@@ -151,7 +151,7 @@ async fn what_takes_long_holds_up_nobody_else() {
                   printf '{\"Ok\":{\"text\":\"read\",\"format\":\"Pdf\",\"pages\":1}}'";
     let limits = Limits { time: Duration::from_secs(30), ..Limits::default() };
     let arguments = ["-c".to_owned(), script.to_owned()];
-    let reader = Reader::isolated("/bin/sh", arguments, limits).at_once(2 * cores);
+    let reader = Reader::isolated("/bin/sh", arguments, limits).with_max_processes(2 * cores);
     let slow: Vec<_> = (0..cores)
         .map(|number| {
             let reader = reader.clone();
@@ -173,7 +173,7 @@ async fn a_flood_of_one_party_does_not_hold_up_another() {
                   printf '{\"Ok\":{\"text\":\"read\",\"format\":\"Pdf\",\"pages\":1}}'";
     let limits = Limits { time: Duration::from_secs(30), ..Limits::default() };
     let arguments = ["-c".to_owned(), script.to_owned()];
-    let reader = Reader::isolated("/bin/sh", arguments, limits).at_once(cores + 1);
+    let reader = Reader::isolated("/bin/sh", arguments, limits).with_max_processes(cores + 1);
     let flood: Vec<_> = (0..10 * cores)
         .map(|number| {
             let reader = reader.for_party("batch");

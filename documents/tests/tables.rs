@@ -9,7 +9,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use common::Dice;
 use serde_json::json;
-use tidegate_documents::{Limits, Reader, Record, Unreadable, confined::Part, tables::Wanted};
+use tidegate_documents::{Limits, Reader, Record, Unreadable, confined::Part, tables::RowRequest};
 
 const FILES: [(&str, &[u8]); 7] = [
     ("Zstandard", include_bytes!("fixtures/zstd-1.parquet")),
@@ -32,18 +32,18 @@ fn rows(file: Vec<u8>) -> Result<Vec<serde_json::Value>, String> {
 /// Decodes rows in a child process, which asks for parts of the file.
 fn decoded(
     file: Vec<u8>,
-    before: u64,
-    most: (usize, usize),
+    skip: u64,
+    (max_rows, max_bytes): (usize, usize),
 ) -> Result<Vec<Result<Record, Unreadable>>, String> {
     let reader = Reader::isolated(env!("CARGO_BIN_EXE_read-document"), [], Limits::default());
     let (size, file) = (file.len() as u64, Bytes::from(file));
-    let wanted = Wanted { size, id: None, text: None, before, most };
+    let request = RowRequest { size, id: None, text: None, skip, max_rows, max_bytes };
     let part = |range: Range<u64>| -> Part {
         let part = file.slice(range.start as usize..range.end as usize);
         Box::pin(async move { Ok(part) })
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(reader.rows(&wanted, &part)).map_err(|why| why.to_string())
+    runtime.block_on(reader.read_rows(&request, &part)).map_err(|why| why.to_string())
 }
 
 #[test]

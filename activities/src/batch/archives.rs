@@ -17,7 +17,7 @@ use crate::{
 /// Whether a file is an archive, by its name.
 pub(super) fn is_archive(file: &Document) -> bool {
     let name = file.uri.rsplit('/').next().unwrap_or_default();
-    file.unreadable.is_none() && file.text.is_none() && archive::is_named(name)
+    file.unreadable.is_none() && file.text.is_none() && archive::has_archive_extension(name)
 }
 
 /// Replaces an archive by the documents in it; the archive is read whole. Returns any other file
@@ -45,7 +45,7 @@ pub(super) async fn unpack(
     let read = location.read_stamped().await;
     let (bytes, stamp) = read.map_err(|error| Failure::of_field("source", error))?;
     let limits = Limits { bytes: room.limits.archive_bytes, ..room.limits };
-    let read = room.reader.member(bytes, location.name(), member, &limits).await;
+    let read = room.reader.read_member(bytes, location.name(), member, &limits).await;
     Ok(read.map_err(|error| no_reader(&error))?.map(|(bytes, _)| (bytes, stamp)))
 }
 
@@ -83,7 +83,7 @@ async fn list_archive(
         Err(Error::Missing(_)) => return Ok(vec![file]),
         Err(error) => return Err(failed(error)),
     };
-    let listed = reader.members(bytes, location.name(), limits).await;
+    let listed = reader.list_members(bytes, location.name(), limits).await;
     let members = match listed.map_err(|error| no_reader(&error))? {
         Ok(Some(members)) => members,
         Ok(None) => return Ok(vec![file]),

@@ -8,7 +8,7 @@ use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 const MAX_RATIO: u64 = 1_000;
 
 /// Unpacked bytes that are allowed at any ratio.
-const HARMLESS: u64 = 16 << 20;
+const ALWAYS_ALLOWED_BYTES: u64 = 16 << 20;
 
 /// Most entries of an archive for each document that it may hold.
 const ENTRIES_OF_A_MEMBER: u32 = 20;
@@ -40,13 +40,13 @@ impl Entry<'_> {
 pub(super) type Visit<'v> =
     dyn FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable> + 'v;
 
-pub(super) fn no_file(path: &str) -> Unreadable {
-    let path = shown(path);
+pub(super) fn not_a_file(path: &str) -> Unreadable {
+    let path = shorten_path(path);
     Unreadable::NoMember { what: format!("{path} is a link or a device, and no file").into() }
 }
 
 /// Formats a path for messages: control characters are escaped, long paths are cut.
-pub(super) fn shown(path: &str) -> String {
+pub(super) fn shorten_path(path: &str) -> String {
     let mut shown = String::new();
     for (place, c) in path.chars().enumerate() {
         if place == MAX_SHOWN {
@@ -74,7 +74,7 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn of(bytes: &[u8], limits: &Limits) -> Self {
-        let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(HARMLESS);
+        let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED_BYTES);
         let by_count = limits.bytes.saturating_mul(limits.members.into());
         let most = by_ratio.min(by_count).min(limits.archive_bytes.saturating_mul(16));
         // Folders and hidden files are no documents, but take time.
@@ -93,7 +93,7 @@ impl Budget {
     ///
     /// # Errors
     /// [`Unreadable::TooManyMembers`] if there are too many.
-    pub(super) fn enters(&self) -> Result<(), Unreadable> {
+    pub(super) fn count_entry(&self) -> Result<(), Unreadable> {
         let entries = self.entries.get().saturating_add(1);
         self.entries.set(entries);
         match entries > self.most_entries {

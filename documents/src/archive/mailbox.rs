@@ -21,7 +21,7 @@ pub(super) struct Message<'a> {
 
 impl Read for Message<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.opened.get_or_insert_with(|| Cursor::new(unquoted(self.raw))).read(buffer)
+        self.opened.get_or_insert_with(|| Cursor::new(unquote_from_lines(self.raw))).read(buffer)
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         // Text before the first separator line is part of the first message.
         let from = if begins_message(rest) { first_line(rest).len() } else { 0 };
-        let (message, next) = rest.split_at_checked(end(rest, from))?;
+        let (message, next) = rest.split_at_checked(find_message_end(rest, from))?;
         rest = next;
         let raw = message.get(from..).filter(|message| !message.is_empty())?;
         Some(Message { raw, opened: None })
@@ -40,7 +40,7 @@ pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
 
 /// Returns the end of the message whose lines begin at `from`: the next separator line behind a
 /// blank line, or the end of the file.
-fn end(bytes: &[u8], from: usize) -> usize {
+fn find_message_end(bytes: &[u8], from: usize) -> usize {
     let found = memmem::find_iter(bytes.get(from..).unwrap_or_default(), b"\nFrom ");
     let lines = found.map(|at| from + at + 1);
     let is_behind_blank = |at: &usize| {
@@ -72,7 +72,7 @@ fn first_line(bytes: &[u8]) -> &[u8] {
     bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default()
 }
 
-fn unquoted(message: &[u8]) -> Cow<'_, [u8]> {
+fn unquote_from_lines(message: &[u8]) -> Cow<'_, [u8]> {
     let is_quoted = |line: &[u8]| {
         let signs = line.iter().take_while(|byte| **byte == b'>').count();
         signs > 0 && line[signs..].starts_with(b"From ")

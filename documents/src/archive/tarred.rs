@@ -4,7 +4,7 @@ use std::{borrow::Cow, io::Read};
 
 use tar::EntryType;
 
-use super::entry::{Budget, Entry, Visit, no_file};
+use super::entry::{Budget, Entry, Visit, not_a_file};
 use crate::{code_page::CodePage, encoding, format::Format, unreadable::Unreadable};
 
 /// Returns whether the first bytes of a file are those of a tar archive.
@@ -26,15 +26,15 @@ fn has_checksum(start: &[u8]) -> bool {
 }
 
 /// Decodes a path: as UTF-8, else in the likeliest older encoding.
-fn decoded(path: &[u8]) -> Cow<'_, str> {
+fn decode_path(path: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(path) {
         Ok(path) => Cow::Borrowed(path),
-        Err(_) => CodePage::of(encoding::of(path), path).decoded(path),
+        Err(_) => CodePage::of(encoding::detect_encoding(path), path).decode(path),
     }
 }
 
 /// Calls `visit` for each file.
-pub(super) fn each(
+pub(super) fn visit_entries(
     reader: &mut dyn Read,
     format: Format,
     budget: &Budget,
@@ -44,7 +44,7 @@ pub(super) fn each(
     let entries = archive.entries().map_err(|error| budget.fault(format, &error))?;
     for entry in entries {
         let mut entry = entry.map_err(|error| budget.fault(format, &error))?;
-        let path = decoded(&entry.path_bytes()).into_owned();
+        let path = decode_path(&entry.path_bytes()).into_owned();
         let path = path.strip_prefix("./").unwrap_or(&path);
         let flow = match entry.header().entry_type() {
             EntryType::Directory => continue,
@@ -52,7 +52,7 @@ pub(super) fn each(
                 let entry = Entry { format, reader: &mut entry, budget: budget.clone() };
                 visit(path, Ok(entry))?
             }
-            _ => visit(path, Err(no_file(path)))?,
+            _ => visit(path, Err(not_a_file(path)))?,
         };
         if flow.is_break() {
             break;

@@ -14,11 +14,15 @@ use zip::{
     unstable::read::ZipIterable,
 };
 
-use super::entry::{Budget, Entry, Visit, no_file};
+use super::entry::{Budget, Entry, Visit, not_a_file};
 use crate::{code_page::CodePage, encoding, format::Format, unreadable::Unreadable};
 
 /// Calls `visit` for each file, including several with the same name.
-pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(), Unreadable> {
+pub(super) fn visit_entries(
+    bytes: &[u8],
+    budget: &Budget,
+    visit: &mut Visit<'_>,
+) -> Result<(), Unreadable> {
     let damaged = |error| Unreadable::damaged(Format::Zip, error);
     let mut contents = Cursor::new(bytes);
     let names = &Names { bytes, page: OnceCell::new() };
@@ -35,7 +39,8 @@ pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Resu
         let mut archive = ZipArchive::new(contents).map_err(damaged)?;
         for place in 0..archive.len() {
             let path = archive.name_for_index(place).and_then(Result::ok).map(Cow::into_owned);
-            if give(names, path, place, archive.by_index(place), budget, visit)?.is_break() {
+            if visit_member(names, path, place, archive.by_index(place), budget, visit)?.is_break()
+            {
                 break;
             }
         }
@@ -45,7 +50,7 @@ pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Resu
         let entry = entry.map_err(damaged)?;
         let path = entry.name().ok().map(Cow::into_owned);
         let opened = entry.with_reader(&mut contents, ZipReadOptions::new());
-        if give(names, path, place, opened, budget, visit)?.is_break() {
+        if visit_member(names, path, place, opened, budget, visit)?.is_break() {
             break;
         }
     }
@@ -54,7 +59,7 @@ pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Resu
 
 /// Decodes a name that is not ASCII: as UTF-8, else in the encoding that fits the names of the
 /// whole archive.
-fn named(name: &[u8], names: &Names<'_>) -> Option<String> {
+fn decode_name(name: &[u8], names: &Names<'_>) -> Option<String> {
     if name.is_ascii() {
         return None;
     }
@@ -67,11 +72,11 @@ fn named(name: &[u8], names: &Names<'_>) -> Option<String> {
                 all.push(b'\n');
             }
         }
-        Some(CodePage::of_names(encoding::of(&all), &all))
+        Some(CodePage::of_names(encoding::detect_encoding(&all), &all))
     };
     match std::str::from_utf8(name) {
         Ok(name) => Some(name.to_owned()),
-        Err(_) => names.page.get_or_init(page).map(|page| page.decoded(name).into_owned()),
+        Err(_) => names.page.get_or_init(page).map(|page| page.decode(name).into_owned()),
     }
 }
 
@@ -82,7 +87,7 @@ struct Names<'a> {
 }
 
 /// Calls `visit` for one member. A member without a path is named by its number.
-fn give<R: Read>(
+fn visit_member<R: Read>(
     names: &Names<'_>,
     path: Option<String>,
     place: usize,
@@ -96,9 +101,9 @@ fn give<R: Read>(
         return Ok(ControlFlow::Continue(()));
     }
     match opened {
-        Ok(file) if file.is_symlink() => visit(&path, Err(no_file(&path))),
+        Ok(file) if file.is_symlink() => visit(&path, Err(not_a_file(&path))),
         Ok(file) => {
-            let path = named(file.name_raw(), names).unwrap_or(path);
+            let path = decode_name(file.name_raw(), names).unwrap_or(path);
             if !matches!(
                 file.compression(),
                 CompressionMethod::Stored | CompressionMethod::Deflated

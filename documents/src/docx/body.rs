@@ -3,11 +3,11 @@
 use super::{
     fields::Fields,
     lists::Lists,
-    look::{ground_of_cell, ground_of_table},
+    look::{background_of_cell, background_of_table},
     styles::Styles,
 };
 use crate::{
-    colors::Ground,
+    colors::Background,
     left_out::{Kind, Tally},
     links::{ADDRESS, Link},
     look::{self, Look},
@@ -26,14 +26,14 @@ pub(super) struct Body<'a> {
     /// Ids of footnotes and endnotes in the order of their references, which gives their numbers.
     notes: [Vec<String>; 2],
     /// Background of the text.
-    ground: Ground,
+    background: Background,
     fields: Fields,
     tally: &'a Tally,
 }
 
 /// Kind of a note. Each kind has its own numbers.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Notes {
+pub(super) enum NoteKind {
     Foot,
     End,
 }
@@ -45,21 +45,26 @@ struct Blocks {
     /// Texts of boxes anchored in the open paragraph.
     boxes: Vec<String>,
     /// Words that the next paragraph continues: an initial, or a paragraph whose end was deleted.
-    joined: String,
+    continued: String,
     in_cell: bool,
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn new(styles: &'a Styles, lists: Lists, ground: Ground, tally: &'a Tally) -> Self {
+    pub(super) fn new(
+        styles: &'a Styles,
+        lists: Lists,
+        background: Background,
+        tally: &'a Tally,
+    ) -> Self {
         let (notes, fields) = Default::default();
-        Self { styles, lists, notes, ground, fields, tally }
+        Self { styles, lists, notes, background, fields, tally }
     }
 
     /// Returns the number of a note and its mark in the text. Its first mention assigns the number.
-    pub(super) fn note(&mut self, kind: Notes, id: &str) -> (usize, String) {
+    pub(super) fn number_note(&mut self, kind: NoteKind, id: &str) -> (usize, String) {
         let (ids, mark) = match kind {
-            Notes::Foot => (&mut self.notes[0], ""),
-            Notes::End => (&mut self.notes[1], "e"),
+            NoteKind::Foot => (&mut self.notes[0], ""),
+            NoteKind::End => (&mut self.notes[1], "e"),
         };
         let place = ids.iter().position(|known| known == id).unwrap_or_else(|| {
             ids.push(id.to_owned());
@@ -69,72 +74,73 @@ impl<'a> Body<'a> {
     }
 
     /// Returns all text below an element.
-    pub(super) fn text(&mut self, part: &Element) -> String {
+    pub(super) fn read_text(&mut self, part: &Element) -> String {
         let mut blocks = Blocks::default();
-        self.blocks(part, &mut blocks);
+        self.read_blocks(part, &mut blocks);
         blocks.text.trim().to_owned()
     }
 
-    fn blocks(&mut self, parent: &Element, out: &mut Blocks) {
-        self.blocks_of(parent, out);
-        if !out.joined.is_empty() {
-            let words = std::mem::take(&mut out.joined);
+    fn read_blocks(&mut self, parent: &Element, out: &mut Blocks) {
+        self.read_children(parent, out);
+        if !out.continued.is_empty() {
+            let words = std::mem::take(&mut out.continued);
             out.text.push_str(words.trim_end());
             out.text.push('\n');
         }
     }
 
-    fn blocks_of(&mut self, parent: &Element, out: &mut Blocks) {
+    fn read_children(&mut self, parent: &Element, out: &mut Blocks) {
         for element in parent.elements() {
             match &*element.name {
-                "p" => self.paragraph(element, out),
-                "tbl" => self.table(element, out),
+                "p" => self.read_paragraph(element, out),
+                "tbl" => self.read_table(element, out),
                 "altChunk" => {
                     out.text.push_str(element.text().trim());
                     out.text.push('\n');
                 }
                 // Deleted or moved away.
                 "del" | "moveFrom" => {}
-                "AlternateContent" => self.blocks_of(chosen_way(element), out),
-                _ => self.blocks_of(element, out),
+                "AlternateContent" => self.read_children(readable_alternative(element), out),
+                _ => self.read_children(element, out),
             }
         }
     }
 
-    fn paragraph(&mut self, paragraph: &Element, out: &mut Blocks) {
+    fn read_paragraph(&mut self, paragraph: &Element, out: &mut Blocks) {
         let properties = paragraph.child("pPr");
         let mut words = String::new();
         let mut boxes = Vec::new();
         let look = self.styles.paragraph_look(properties);
         let around = std::mem::take(&mut self.fields);
-        self.inline(paragraph, look, &mut words, &mut boxes);
+        self.read_inline(paragraph, look, &mut words, &mut boxes);
         self.fields.end_all(&mut words);
         self.fields = around;
         out.boxes.append(&mut boxes);
-        let words = std::mem::take(&mut out.joined) + &look::whole(&words);
+        let words = std::mem::take(&mut out.continued) + &look::finish_line(&words);
         let end = properties.and_then(|it| it.child("rPr"));
         if end.is_some_and(|end| end.child("del").or_else(|| end.child("moveFrom")).is_some()) {
-            out.joined = words;
+            out.continued = words;
             return;
         }
         // An initial: the first letter of the next paragraph, drawn larger.
         let frame = properties.and_then(|it| it.child("framePr")?.attribute("dropCap"));
         if frame.is_some_and(|kind| kind != "none") && !words.trim().is_empty() {
-            out.joined = words.trim().to_owned();
+            out.continued = words.trim().to_owned();
             return;
         }
-        let list = self.styles.list(properties, |list, style| self.lists.level_of(list, style));
+        let list =
+            self.styles.list_and_level(properties, |list, style| self.lists.level_of(list, style));
         let is_end_hidden = end.and_then(|end| Look::of(Some(end)).hidden) == Some(true);
         // A paragraph without words is numbered, too, unless its end is hidden. In a cell, its number is
         // its text.
         let list = list.filter(|_| !words.trim().is_empty() || !is_end_hidden);
-        let mark = list.map(|(list, level)| (self.lists.next(&list, level), level));
+        let mark = list.map(|(list, level)| (self.lists.next_mark(&list, level), level));
         if words.trim().is_empty() && out.in_cell {
             let number = mark.as_ref().map(|(mark, _)| mark.trim_end()).filter(|mark| *mark != "-");
             out.text.push_str(number.unwrap_or_default());
         }
         if !words.trim().is_empty() {
-            let heading = self.styles.heading(properties).filter(|_| !out.in_cell);
+            let heading = self.styles.heading_level(properties).filter(|_| !out.in_cell);
             let mark = mark.map(|(mark, level)| {
                 let indent = if heading.is_some() { 0 } else { level };
                 format!("{}{mark}", "  ".repeat(indent))
@@ -157,7 +163,7 @@ impl<'a> Body<'a> {
     }
 
     /// Reads the content of a line, within text of the given look.
-    fn inline(
+    fn read_inline(
         &mut self,
         parent: &Element,
         look: Look,
@@ -167,69 +173,70 @@ impl<'a> Body<'a> {
         for node in &parent.children {
             let Node::Element(element) = node else { continue };
             match &*element.name {
-                "inline" | "anchor" | "shape" | "rect" | "group" if is_unseen(element) => {
+                "inline" | "anchor" | "shape" | "rect" | "group" if is_hidden_shape(element) => {
                     let (mut inner, mut others) = (String::new(), Vec::new());
-                    self.inline(element, look, &mut inner, &mut others);
+                    self.read_inline(element, look, &mut inner, &mut others);
                     others.insert(0, inner);
-                    let hidden = look::whole(&others.join(" "));
-                    words.push_str(&self.tally.hidden_piece(hidden.trim(), None));
+                    let hidden = look::finish_line(&others.join(" "));
+                    words.push_str(&self.tally.count_hidden_piece(hidden.trim(), None));
                 }
                 // The code of a field is not shown.
                 "t" if self.fields.is_code() => {}
-                "t" => words.push_str(&look.read(element.text())),
-                "instrText" => self.fields.code(&element.text()),
+                "t" => words.push_str(&look.apply_to(element.text())),
+                "instrText" => self.fields.add_code(&element.text()),
                 "fldChar" => {
-                    self.fields.mark(&element.attribute("fldCharType").unwrap_or_default(), words);
-                    self.inline(element, look, words, boxes);
+                    self.fields
+                        .read_mark(&element.attribute("fldCharType").unwrap_or_default(), words);
+                    self.read_inline(element, look, words, boxes);
                 }
                 "fldSimple" => {
-                    self.fields.simple(&element.attribute("instr").unwrap_or_default(), words);
-                    self.inline(element, look, words, boxes);
-                    self.fields.mark("end", words);
+                    self.fields.read_simple(&element.attribute("instr").unwrap_or_default(), words);
+                    self.read_inline(element, look, words, boxes);
+                    self.fields.read_mark("end", words);
                 }
                 "ruby" => {
-                    let mut spoken = String::new();
+                    let mut reading = String::new();
                     if let Some(base) = element.child("rubyBase") {
-                        self.inline(base, look, words, boxes);
+                        self.read_inline(base, look, words, boxes);
                     }
                     if let Some(above) = element.child("rt") {
-                        self.inline(above, look, &mut spoken, boxes);
+                        self.read_inline(above, look, &mut reading, boxes);
                     }
-                    words.push_str(&format!("({spoken})"));
+                    words.push_str(&format!("({reading})"));
                 }
                 // Text drawn as a shape, such as a draft's watermark.
                 "textpath" => boxes.extend(element.attribute("string")),
                 "tab" | "ptab" if &*parent.name != "tabs" => words.push('\t'),
                 "br" | "cr" => words.push('\n'),
                 "noBreakHyphen" => words.push('-'),
-                "sym" => words.extend(symbol(element)),
+                "sym" => words.extend(symbol_letter(element)),
                 "footnoteReference" | "endnoteReference" => {
                     let foot = &*element.name == "footnoteReference";
-                    let kind = if foot { Notes::Foot } else { Notes::End };
+                    let kind = if foot { NoteKind::Foot } else { NoteKind::End };
                     if let Some(id) = element.attribute("id") {
-                        words.push_str(&self.note(kind, &id).1);
+                        words.push_str(&self.number_note(kind, &id).1);
                     }
                 }
-                "oMath" => words.push_str(&math::text(element)),
-                "ffData" => words.push_str(&chosen(element)),
+                "oMath" => words.push_str(&math::formula_text(element)),
+                "ffData" => words.push_str(&form_field_state(element)),
                 "docPr" => {
-                    let said = ["descr", "title"].map(|name| element.attribute(name));
-                    words.push_str(&look::described(said));
+                    let descriptions = ["descr", "title"].map(|name| element.attribute(name));
+                    words.push_str(&look::picture_description(descriptions));
                 }
                 "pic" | "imagedata" => self.tally.add(Kind::Pictures, 1),
                 "r" => {
                     let look = self.styles.run_look(look, element.child("rPr"));
-                    if look.is_hidden(self.ground) && !self.fields.is_code() {
+                    if look.is_hidden(self.background) && !self.fields.is_code() {
                         let texts = element.all("t");
                         let texts: String = texts.iter().map(|it| it.text()).collect();
-                        words.push_str(&self.tally.hidden_piece(&texts, None));
+                        words.push_str(&self.tally.count_hidden_piece(&texts, None));
                         // A field may begin or end in hidden text.
                         for mark in element.elements().filter(|it| &*it.name == "fldChar") {
                             let kind = mark.attribute("fldCharType").unwrap_or_default();
-                            self.fields.mark(&kind, words);
+                            self.fields.read_mark(&kind, words);
                         }
                     } else {
-                        self.inline(element, look, words, boxes);
+                        self.read_inline(element, look, words, boxes);
                     }
                 }
                 "hyperlink" => {
@@ -238,7 +245,7 @@ impl<'a> Body<'a> {
                     if let Some(link) = &mut link {
                         link.begin(words);
                     }
-                    self.inline(element, look, words, boxes);
+                    self.read_inline(element, look, words, boxes);
                     if let Some(link) = link {
                         link.end(words);
                     }
@@ -246,44 +253,55 @@ impl<'a> Body<'a> {
                 "txbxContent" | "relIds" | "chart" | "OLEObject" => {
                     let text = match &*element.name {
                         // The fill of a box is defined elsewhere.
-                        "txbxContent" => self.on(Ground::Unknown, |body| body.text(element)),
+                        "txbxContent" => self
+                            .with_background(Background::Unknown, |body| body.read_text(element)),
                         _ => element.text().trim().to_owned(),
                     };
                     if !text.is_empty() {
                         boxes.push(text);
                     }
                 }
-                "AlternateContent" => self.inline(chosen_way(element), look, words, boxes),
+                "AlternateContent" => {
+                    self.read_inline(readable_alternative(element), look, words, boxes)
+                }
                 "del" | "moveFrom" | "pPr" | "rPr" | "delText" => {}
-                _ => self.inline(element, look, words, boxes),
+                _ => self.read_inline(element, look, words, boxes),
             }
         }
     }
 
     /// Reads with another background.
-    fn on<T>(&mut self, ground: Ground, read: impl FnOnce(&mut Self) -> T) -> T {
-        let around = std::mem::replace(&mut self.ground, ground);
+    fn with_background<T>(
+        &mut self,
+        background: Background,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let around = std::mem::replace(&mut self.background, background);
         let read = read(self);
-        self.ground = around;
+        self.background = around;
         read
     }
 
     /// Writes a table, each row a line. Cells covered by a span stay empty, so that columns line up.
-    fn table(&mut self, table: &Element, out: &mut Blocks) {
+    fn read_table(&mut self, table: &Element, out: &mut Blocks) {
         let mut rows = Vec::new();
-        let ground = ground_of_table(table, self.ground);
-        let was = |element: &Element, properties: &str, change: &str| {
+        let background = background_of_table(table, self.background);
+        let has_change = |element: &Element, properties: &str, change: &str| {
             element.child(properties).is_some_and(|it| it.child(change).is_some())
         };
-        for row in below(table, "tr").into_iter().filter(|row| !was(row, "trPr", "del")) {
+        for row in
+            rows_or_cells_of(table, "tr").into_iter().filter(|row| !has_change(row, "trPr", "del"))
+        {
             let before = row.child("trPr").and_then(|it| it.child("gridBefore")?.attribute("val"));
             let before = before.and_then(|it| it.parse().ok()).unwrap_or(0_usize);
             let mut cells = vec![String::new(); before.min(MAX_SPAN)];
-            let kept = below(row, "tc").into_iter().filter(|cell| !was(cell, "tcPr", "cellDel"));
-            for cell in kept {
+            let kept_cells = rows_or_cells_of(row, "tc")
+                .into_iter()
+                .filter(|cell| !has_change(cell, "tcPr", "cellDel"));
+            for cell in kept_cells {
                 let mut blocks = Blocks { in_cell: true, ..Blocks::default() };
-                let ground = ground_of_cell(cell, ground);
-                self.on(ground, |body| body.blocks(cell, &mut blocks));
+                let background = background_of_cell(cell, background);
+                self.with_background(background, |body| body.read_blocks(cell, &mut blocks));
                 let lines: Vec<&str> =
                     blocks.text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
                 cells.push(lines.join(if blocks.text.contains(" | ") { "; " } else { " " }));
@@ -308,7 +326,7 @@ impl<'a> Body<'a> {
 }
 
 /// Returns the rows or cells of a table, through wrapping elements but not inner tables.
-fn below<'a>(parent: &'a Element, name: &str) -> Vec<&'a Element> {
+fn rows_or_cells_of<'a>(parent: &'a Element, name: &str) -> Vec<&'a Element> {
     let mut found = Vec::new();
     let mut stack: Vec<&Element> = vec![parent];
     while let Some(element) = stack.pop() {
@@ -316,7 +334,7 @@ fn below<'a>(parent: &'a Element, name: &str) -> Vec<&'a Element> {
         for child in element.elements() {
             match &*child.name {
                 "tbl" | "p" | "del" | "moveFrom" => {}
-                "AlternateContent" => stack.push(chosen_way(child)),
+                "AlternateContent" => stack.push(readable_alternative(child)),
                 "tr" if name == "tc" => {}
                 _ => stack.push(child),
             }
@@ -331,7 +349,7 @@ fn below<'a>(parent: &'a Element, name: &str) -> Vec<&'a Element> {
 }
 
 /// Returns the first of several alternatives with content that is read here, otherwise the first.
-fn chosen_way(ways: &Element) -> &Element {
+fn readable_alternative(ways: &Element) -> &Element {
     const READ: [&str; 10] = [
         "t",
         "oMath",
@@ -349,13 +367,13 @@ fn chosen_way(ways: &Element) -> &Element {
 }
 
 /// Returns whether a shape is hidden by its own properties.
-fn is_unseen(shape: &Element) -> bool {
+fn is_hidden_shape(shape: &Element) -> bool {
     let style = shape.attribute("style").unwrap_or_default().replace(' ', "");
     shape.child("docPr").is_some_and(|it| it.is_on("hidden")) || style.contains("visibility:hidden")
 }
 
 /// Returns the state of a form's checkbox or menu, which stands nowhere else in the document.
-fn chosen(field: &Element) -> String {
+fn form_field_state(field: &Element) -> String {
     let value = |parent: &Element, name: &str| {
         let child = parent.child(name)?;
         Some(child.attribute("val").unwrap_or_else(|| "1".to_owned()))
@@ -374,10 +392,10 @@ fn chosen(field: &Element) -> String {
 
 /// Returns a character of a symbol font. A private code of an unknown font becomes U+FFFD: a dose or an
 /// answer may depend on it.
-fn symbol(element: &Element) -> Option<char> {
+fn symbol_letter(element: &Element) -> Option<char> {
     let code = u32::from_str_radix(&element.attribute("char")?, 16).ok()?;
     let letter = char::from_u32(code)?;
-    let letter = match element.attribute("font").as_deref().and_then(Symbols::named) {
+    let letter = match element.attribute("font").as_deref().and_then(Symbols::by_name) {
         Some(symbols) => symbols.meaning_of_code(letter),
         None if Symbols::is_code(letter) => char::REPLACEMENT_CHARACTER,
         None => letter,

@@ -33,7 +33,7 @@ pub(super) struct Embedded<'t> {
 impl Embedded<'_> {
     /// Writes the text of referenced parts, and the addresses of links, into the elements that refer to
     /// them.
-    pub(super) fn fill(
+    pub(super) fn fill_references(
         &mut self,
         package: &mut Package<'_>,
         part: &str,
@@ -51,7 +51,7 @@ impl Embedded<'_> {
             let id = match &*place.name {
                 "hyperlink" => {
                     if let Some(link) = place.reference().and_then(|id| links.get(&id)) {
-                        place.children.push(Node::Element(Element::of_text(ADDRESS, link)));
+                        place.children.push(Node::Element(Element::with_text(ADDRESS, link)));
                     }
                     continue;
                 }
@@ -61,7 +61,7 @@ impl Embedded<'_> {
             let Some(relation) = id.and_then(|id| relations.get(&id)) else { continue };
             let text = match texts.get(&*relation.target) {
                 Some(text) => text.clone(),
-                None => match self.text(package, relation) {
+                None => match self.read_embedded(package, relation) {
                     Ok(text) => text,
                     Err(too_large @ Unreadable::TooLarge { .. }) => return Err(too_large),
                     Err(Unreadable::Empty) => String::new(),
@@ -82,7 +82,11 @@ impl Embedded<'_> {
         Ok(())
     }
 
-    fn text(&self, package: &mut Package<'_>, relation: &Relation) -> Result<String, Unreadable> {
+    fn read_embedded(
+        &self,
+        package: &mut Package<'_>,
+        relation: &Relation,
+    ) -> Result<String, Unreadable> {
         let name = &relation.target;
         let missing = || Unreadable::NoMember { what: "it is missing from the archive".into() };
         match relation.kind.as_str() {
@@ -95,10 +99,10 @@ impl Embedded<'_> {
             }
             // Content of an unknown program; the document shows a picture of it.
             "oleObject" | "control" | "image" => {
-                self.tally.in_part(Kind::UnreadParts, 1, name);
+                self.tally.add_in_part(Kind::UnreadParts, 1, name);
                 Ok(String::new())
             }
-            kind => Ok(slides::drawn(&package.xml(name)?.ok_or_else(missing)?, kind)),
+            kind => Ok(slides::diagram_text(&package.xml(name)?.ok_or_else(missing)?, kind)),
         }
     }
 }

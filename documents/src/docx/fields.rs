@@ -25,25 +25,25 @@ impl Fields {
     }
 
     /// Adds a piece of code.
-    pub(super) fn code(&mut self, code: &str) {
+    pub(super) fn add_code(&mut self, code: &str) {
         if let Some(field) = self.0.last_mut() {
             field.code.push_str(code);
         }
     }
 
     /// Handles a mark: the begin of a field, the change from code to result, or the end.
-    pub(super) fn mark(&mut self, kind: &str, words: &mut String) {
+    pub(super) fn read_mark(&mut self, kind: &str, words: &mut String) {
         match kind {
             "begin" if self.0.len() < MAX_OPEN => self.0.push(Field::default()),
             "separate" => {
                 if let Some(field) = self.0.last_mut() {
-                    field.show(words);
+                    field.show_result(words);
                 }
             }
             "end" => {
                 let Some(field) = self.0.pop() else { return };
                 if !field.shows && !self.is_code() {
-                    words.push_str(&field.drawn());
+                    words.push_str(&field.text_of_code());
                 }
                 if let Some(link) = field.link {
                     link.end(words);
@@ -54,22 +54,22 @@ impl Fields {
     }
 
     /// Opens a field whose code stands in an attribute.
-    pub(super) fn simple(&mut self, code: &str, words: &mut String) {
+    pub(super) fn read_simple(&mut self, code: &str, words: &mut String) {
         let mut field = Field { code: code.to_owned(), ..Field::default() };
-        field.show(words);
+        field.show_result(words);
         self.0.push(field);
     }
 
     /// Ends all fields at the end of the paragraph.
     pub(super) fn end_all(&mut self, words: &mut String) {
         while !self.0.is_empty() {
-            self.mark("end", words);
+            self.read_mark("end", words);
         }
     }
 }
 
 impl Field {
-    fn show(&mut self, words: &mut String) {
+    fn show_result(&mut self, words: &mut String) {
         self.shows = true;
         let address = self.code.trim().strip_prefix("HYPERLINK");
         let address =
@@ -81,7 +81,7 @@ impl Field {
     }
 
     /// Returns what a field without a stored result shows: a prompt, a formula, or a sign.
-    fn drawn(&self) -> String {
+    fn text_of_code(&self) -> String {
         let code = self.code.trim();
         let (name, rest) = code.split_once(char::is_whitespace).unwrap_or((code, ""));
         let rest = rest.trim();
@@ -90,15 +90,15 @@ impl Field {
             "MACROBUTTON" => {
                 rest.split_once(char::is_whitespace).map_or("", |(_, prompt)| prompt).to_owned()
             }
-            "EQ" => equation(rest),
-            "SYMBOL" => symbol(rest).map(String::from).unwrap_or_default(),
+            "EQ" => equation_text(rest),
+            "SYMBOL" => find_symbol(rest).map(String::from).unwrap_or_default(),
             _ => String::new(),
         }
     }
 }
 
 /// Writes a formula of the field `EQ`. A fraction and a root are read; others stay as they are typed.
-fn equation(code: &str) -> String {
+fn equation_text(code: &str) -> String {
     let inner = |name: &str| {
         let rest = code.get(..2).filter(|start| start.eq_ignore_ascii_case(name))?;
         let inner = code.get(rest.len()..)?.trim().strip_prefix('(')?.strip_suffix(')')?;
@@ -106,15 +106,15 @@ fn equation(code: &str) -> String {
         (!inner.contains(['(', '\\'])).then_some(parts)
     };
     match (inner("\\f").as_deref(), inner("\\r").as_deref()) {
-        (Some([above, below]), _) => math::fraction(above, below),
-        (_, Some([index, radicand])) => math::root(index, radicand),
-        (_, Some([radicand])) => math::root("", radicand),
+        (Some([above, below]), _) => math::fraction_text(above, below),
+        (_, Some([index, radicand])) => math::root_text(index, radicand),
+        (_, Some([radicand])) => math::root_text("", radicand),
         _ => code.to_owned(),
     }
 }
 
 /// Returns the sign of the field `SYMBOL`: its code, and a font behind `\f`.
-fn symbol(code: &str) -> Option<char> {
+fn find_symbol(code: &str) -> Option<char> {
     let number = code.split_whitespace().next()?;
     let number = match number.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok()?,
@@ -126,7 +126,7 @@ fn symbol(code: &str) -> Option<char> {
         rest.strip_prefix('"')
             .map_or_else(|| rest.split_whitespace().next(), |it| it.split('"').next())
     });
-    Some(font.and_then(Symbols::named).map_or(letter, |font| font.meaning_of_code(letter)))
+    Some(font.and_then(Symbols::by_name).map_or(letter, |font| font.meaning_of_code(letter)))
 }
 
 #[cfg(test)]
@@ -145,9 +145,9 @@ mod tests {
             ("PAGE", ""),
         ] {
             let (mut fields, mut words) = (Fields::default(), String::new());
-            fields.mark("begin", &mut words);
-            fields.code(code);
-            fields.mark("end", &mut words);
+            fields.read_mark("begin", &mut words);
+            fields.add_code(code);
+            fields.read_mark("end", &mut words);
             assert_eq!(words, shown, "{code}");
         }
     }

@@ -26,16 +26,17 @@ struct Level {
 
 #[derive(Debug, Default)]
 pub(super) struct Lists {
-    /// Id of each list's abstract numbering, here called its kind.
-    kinds: HashMap<String, String>,
+    /// Id of each list's abstract numbering (`abstractNum`), which lists may share.
+    abstract_ids: HashMap<String, String>,
     levels: HashMap<(String, usize), Level>,
-    /// Levels that a list numbers differently from its kind.
-    own: HashMap<(String, usize), Level>,
-    /// The level that each kind assigns to a style.
-    styled: HashMap<(String, String), usize>,
-    /// Numbers at which a list restarts the count of its kind; each is used up by the list's first item.
-    begins: HashMap<(String, usize), usize>,
-    /// Last number of each level, by kind.
+    /// Levels that a list numbers differently from its abstract numbering.
+    level_overrides: HashMap<(String, usize), Level>,
+    /// The level that each abstract numbering assigns to a style.
+    level_by_style: HashMap<(String, String), usize>,
+    /// Numbers at which a list restarts the count of its abstract numbering; each is used up by the list's
+    /// first item.
+    start_overrides: HashMap<(String, usize), usize>,
+    /// Last number of each level, by abstract numbering.
     counts: HashMap<String, [Option<usize>; 9]>,
 }
 
@@ -60,43 +61,45 @@ impl Lists {
     pub(super) fn of(part: Option<&Element>) -> Self {
         let mut lists = Self::default();
         let Some(part) = part else { return lists };
-        for kind in part.all("abstractNum") {
-            let id = kind.attribute("abstractNumId").unwrap_or_default();
-            for (place, level) in kind.elements().filter(|e| &*e.name == "lvl").enumerate() {
+        for abstract_list in part.all("abstractNum") {
+            let id = abstract_list.attribute("abstractNumId").unwrap_or_default();
+            for (place, level) in abstract_list.elements().filter(|e| &*e.name == "lvl").enumerate()
+            {
                 let place = level.attribute("ilvl").and_then(|n| n.parse().ok()).unwrap_or(place);
                 let style = level.child("pStyle").and_then(|style| style.attribute("val"));
-                lists.styled.extend(style.map(|style| ((id.clone(), style), place)));
+                lists.level_by_style.extend(style.map(|style| ((id.clone(), style), place)));
                 lists.levels.insert((id.clone(), place), Level::of(level));
             }
         }
-        // A kind may only name the style of another kind.
-        let named = |kind: &Element, name: &str| kind.child(name)?.attribute("val");
-        let kinds = part.all("abstractNum");
-        let links: HashMap<String, String> = kinds
+        // An abstract numbering may only name the style of another one.
+        let named = |list: &Element, name: &str| list.child(name)?.attribute("val");
+        let abstract_lists = part.all("abstractNum");
+        let links: HashMap<String, String> = abstract_lists
             .iter()
-            .filter_map(|kind| {
-                let style = named(kind, "numStyleLink")?;
-                let meant =
-                    kinds.iter().find(|it| named(it, "styleLink").as_ref() == Some(&style))?;
-                Some((kind.attribute("abstractNumId")?, meant.attribute("abstractNumId")?))
+            .filter_map(|list| {
+                let style = named(list, "numStyleLink")?;
+                let meant = abstract_lists
+                    .iter()
+                    .find(|it| named(it, "styleLink").as_ref() == Some(&style))?;
+                Some((list.attribute("abstractNumId")?, meant.attribute("abstractNumId")?))
             })
             .collect();
         for list in part.all("num") {
-            let kind = list.child("abstractNumId").and_then(|kind| kind.attribute("val"));
-            let kind = kind.map(|kind| links.get(&kind).cloned().unwrap_or(kind));
-            if let (Some(id), Some(kind)) = (list.attribute("numId"), kind) {
+            let abstract_id = list.child("abstractNumId").and_then(|it| it.attribute("val"));
+            let abstract_id = abstract_id.map(|id| links.get(&id).cloned().unwrap_or(id));
+            if let (Some(id), Some(abstract_id)) = (list.attribute("numId"), abstract_id) {
                 for (place, level) in list.all("lvlOverride").into_iter().enumerate() {
                     let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
                     let begin = level.child("startOverride").and_then(|e| e.attribute("val"));
                     let place = number(level.attribute("ilvl")).unwrap_or(place);
                     if let Some(begin) = number(begin) {
-                        lists.begins.insert((id.clone(), place), begin);
+                        lists.start_overrides.insert((id.clone(), place), begin);
                     }
                     if let Some(own) = level.child("lvl") {
-                        lists.own.insert((id.clone(), place), Level::of(own));
+                        lists.level_overrides.insert((id.clone(), place), Level::of(own));
                     }
                 }
-                lists.kinds.insert(id, kind);
+                lists.abstract_ids.insert(id, abstract_id);
             }
         }
         lists
@@ -104,23 +107,23 @@ impl Lists {
 
     /// Returns the level that a list assigns to a style.
     pub(super) fn level_of(&self, list: &str, style: &str) -> Option<usize> {
-        let kind = self.kinds.get(list)?.clone();
-        self.styled.get(&(kind, style.to_owned())).copied()
+        let abstract_id = self.abstract_ids.get(list)?.clone();
+        self.level_by_style.get(&(abstract_id, style.to_owned())).copied()
     }
 
     /// Returns the mark of the next item, with a space after it: `- `, `2. `, `1.3 `.
-    pub(super) fn next(&mut self, list: &str, level: usize) -> String {
-        let kind = self.kinds.get(list).cloned().unwrap_or_default();
+    pub(super) fn next_mark(&mut self, list: &str, level: usize) -> String {
+        let abstract_id = self.abstract_ids.get(list).cloned().unwrap_or_default();
         let levels: [Option<&Level>; 9] = std::array::from_fn(|place| {
-            let own = self.own.get(&(list.to_owned(), place));
-            own.or_else(|| self.levels.get(&(kind.clone(), place)))
+            let own = self.level_overrides.get(&(list.to_owned(), place));
+            own.or_else(|| self.levels.get(&(abstract_id.clone(), place)))
         });
-        let Some(how) = levels.get(level).copied().flatten() else {
+        let Some(own_level) = levels.get(level).copied().flatten() else {
             return "- ".to_owned();
         };
-        let counts = self.counts.entry(kind.clone()).or_default();
-        let next = || counts[level].map_or(how.start, |count| count.saturating_add(1));
-        let count = self.begins.remove(&(list.to_owned(), level)).unwrap_or_else(next);
+        let counts = self.counts.entry(abstract_id.clone()).or_default();
+        let next = || counts[level].map_or(own_level.start, |count| count.saturating_add(1));
+        let count = self.start_overrides.remove(&(list.to_owned(), level)).unwrap_or_else(next);
         counts[level] = Some(count);
         for (place, deeper) in counts.iter_mut().enumerate().skip(level + 1) {
             let restarts = levels[place].and_then(|it| it.restarts);
@@ -128,24 +131,28 @@ impl Lists {
                 *deeper = None;
             }
         }
-        if how.format == "bullet" || (how.format.is_empty() && how.text.is_empty()) {
+        if own_level.format == "bullet"
+            || (own_level.format.is_empty() && own_level.text.is_empty())
+        {
             return "- ".to_owned();
         }
-        let mut text = how.text.clone();
+        let mut text = own_level.text.clone();
         for (place, count) in counts.iter().enumerate() {
             let other = levels[place];
             let count = count.unwrap_or_else(|| other.map_or(1, |level| level.start));
             let format = match other {
-                Some(level) if !how.in_digits || level.format == "decimalZero" => &*level.format,
+                Some(level) if !own_level.in_digits || level.format == "decimalZero" => {
+                    &*level.format
+                }
                 _ => "decimal",
             };
-            text = text.replace(&format!("%{}", place + 1), &number(count, format));
+            text = text.replace(&format!("%{}", place + 1), &format_number(count, format));
         }
         if text.trim().is_empty() { String::new() } else { format!("{text} ") }
     }
 }
 
-fn number(count: usize, format: &str) -> String {
+fn format_number(count: usize, format: &str) -> String {
     match format {
         "none" => String::new(),
         "lowerLetter" => letters(count),
@@ -178,8 +185,8 @@ fn number(count: usize, format: &str) -> String {
         "arabicAbjad" => one_of("أبجدهوزحطيكلمنسعفصقرشتثخذضظغ", count),
         "hebrew1" => hebrew(count),
         "hebrew2" => one_of("אבגדהוזחטיכלמנסעפצקרשת", count),
-        "decimalEnclosedParen" if (1..=20).contains(&count) => sign(0x2473, count),
-        "decimalEnclosedFullstop" if (1..=20).contains(&count) => sign(0x2487, count),
+        "decimalEnclosedParen" if (1..=20).contains(&count) => sign_at(0x2473, count),
+        "decimalEnclosedFullstop" if (1..=20).contains(&count) => sign_at(0x2487, count),
         "hex" => format!("{count:X}"),
         "decimalFullWidth" | "decimalFullWidth2" => {
             let wide = |c: char| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c);
@@ -210,7 +217,7 @@ fn digits(zero: char, count: usize) -> String {
 }
 
 /// Returns the character `count` places after `before`.
-fn sign(before: u32, count: usize) -> String {
+fn sign_at(before: u32, count: usize) -> String {
     let code = u32::try_from(count).ok().and_then(|count| char::from_u32(before + count));
     code.map_or_else(|| count.to_string(), String::from)
 }

@@ -1,7 +1,7 @@
 //! The look of text, from the properties of runs and paragraphs.
 
 use crate::{
-    colors::{Ground, TINY, WHITE, hexadecimal},
+    colors::{Background, TINY, WHITE, parse_hexadecimal},
     look::{Color, Look},
     symbols::Fonts,
     xml::Element,
@@ -28,7 +28,7 @@ impl Look {
         let raised = is_script("superscript", moved.is_some_and(|moved| moved >= 4));
         let lowered = is_script("subscript", moved.is_some_and(|moved| moved <= -4));
         let size = value("sz").and_then(|size| size.parse().ok());
-        let marked = value("highlight").filter(|it| it != "none").map(|_| Ground::Unknown);
+        let marked = value("highlight").filter(|it| it != "none").map(|_| Background::Unknown);
         Self {
             hidden,
             fonts: child("rFonts").and_then(fonts),
@@ -38,55 +38,60 @@ impl Look {
             capitals: is_on("caps"),
             // `sz` is in half points.
             tiny: size.map(|size: f64| size / 2.0 <= TINY),
-            color: value("color").map(|it| hexadecimal(&it).map_or(Color::Automatic, Color::Plain)),
-            ground: marked.or_else(|| shaded(properties)),
+            color: value("color")
+                .map(|it| parse_hexadecimal(&it).map_or(Color::Automatic, Color::Plain)),
+            background: marked.or_else(|| shading_of(properties)),
         }
     }
 
     /// Adds the background from a paragraph's properties.
     pub(super) fn in_paragraph(self, properties: Option<&Element>) -> Self {
-        Self { ground: self.ground.or_else(|| shaded(properties)), ..self }
+        Self { background: self.background.or_else(|| shading_of(properties)), ..self }
     }
 
     /// Combines the looks of a run's style and of its paragraph's style. Each of the two toggles whether
     /// text is hidden (ECMA-376, part 1, 17.7.3).
-    pub(super) fn beside(self, paragraph: Self) -> Self {
+    pub(super) fn toggled_with(self, paragraph: Self) -> Self {
         let hidden = match (self.hidden, paragraph.hidden) {
             (Some(one), Some(other)) => Some(one != other),
             (one, other) => one.or(other),
         };
-        Self { hidden, ..self.over(paragraph) }
+        Self { hidden, ..self.or_from(paragraph) }
     }
 }
 
 /// Returns the background of a document's pages.
-pub(super) fn paper(document: &Element) -> Ground {
-    if document.all("background").is_empty() { Ground::Plain(WHITE) } else { Ground::Unknown }
+pub(super) fn page_background(document: &Element) -> Background {
+    if document.all("background").is_empty() {
+        Background::Plain(WHITE)
+    } else {
+        Background::Unknown
+    }
 }
 
 /// Returns the background that properties set, if any.
-fn shaded(properties: Option<&Element>) -> Option<Ground> {
+fn shading_of(properties: Option<&Element>) -> Option<Background> {
     let shade = properties?.child("shd")?;
     let fill = shade.attribute("fill").filter(|fill| fill != "auto");
     match (shade.attribute("val").as_deref(), fill) {
         (Some("clear" | "nil") | None, None) => None,
         (Some("clear") | None, Some(fill)) => {
-            Some(hexadecimal(&fill).map_or(Ground::Unknown, Ground::Plain))
+            Some(parse_hexadecimal(&fill).map_or(Background::Unknown, Background::Plain))
         }
-        _ => Some(Ground::Unknown),
+        _ => Some(Background::Unknown),
     }
 }
 
 /// Returns the background of a table's cells; unknown if the table has a style, which may set any.
-pub(super) fn ground_of_table(table: &Element, around: Ground) -> Ground {
+pub(super) fn background_of_table(table: &Element, around: Background) -> Background {
     let properties = table.child("tblPr");
     let is_styled = properties.is_some_and(|it| it.child("tblStyle").is_some());
-    shaded(properties).unwrap_or(if is_styled { Ground::Unknown } else { around })
+    shading_of(properties).unwrap_or(if is_styled { Background::Unknown } else { around })
 }
 
 /// Returns the background of a cell.
-pub(super) fn ground_of_cell(cell: &Element, table: Ground) -> Ground {
-    shaded(cell.child("tcPr")).unwrap_or(table)
+pub(super) fn background_of_cell(cell: &Element, table: Background) -> Background {
+    shading_of(cell.child("tcPr")).unwrap_or(table)
 }
 
 fn fonts(names: &Element) -> Option<Fonts> {
@@ -96,7 +101,7 @@ fn fonts(names: &Element) -> Option<Fonts> {
     };
     let [letters, others @ ..] = SCRIPTS.map(named);
     let others: Vec<String> = others.into_iter().flatten().collect();
-    (letters.is_some() || !others.is_empty()).then(|| Fonts::named(letters.as_deref(), &others))
+    (letters.is_some() || !others.is_empty()).then(|| Fonts::by_names(letters.as_deref(), &others))
 }
 
 #[cfg(test)]

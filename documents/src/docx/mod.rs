@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 use crate::{
     context::Context, format::Format, package::Package, unreadable::Unreadable, xml::Element,
 };
-use body::{Body, Notes};
+use body::{Body, NoteKind};
 use embedded::{Embedded, TextOf};
 
 /// Usual name of the main part; the archive may name another.
 const MAIN: &str = "word/document.xml";
 
 /// Kind of headers and footers that no page has, in place of their own.
-const UNSEEN: &str = "unseen header or footer";
+const NOT_SHOWN: &str = "header or footer that is not shown";
 
 /// Returns the text of all parts that a reader of the document sees.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
@@ -28,24 +28,24 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
     let mut package = Package::open(bytes, Format::Docx, context)?;
     let mut embedded = Embedded { limits, depth, text_of, tally: context.tally, read: 0 };
-    let main = package.main(MAIN)?;
+    let main = package.main_part(MAIN)?;
     let mut document = package
         .xml(&main)?
         .ok_or_else(|| Unreadable::damaged(Format::Docx, "its main part is missing"))?;
-    embedded.fill(&mut package, &main, &mut document)?;
+    embedded.fill_references(&mut package, &main, &mut document)?;
     let relations = package.relations(&main)?;
     let settings = relations.values().find(|relation| relation.kind == "settings");
     let settings = match settings {
         Some(settings) => package.optional(&settings.target)?,
         None => None,
     };
-    let shown = settings::shown_edges(&document, settings.as_ref());
+    let shown = settings::shown_headers_and_footers(&document, settings.as_ref());
     let mut parts: Vec<(String, String)> = relations
         .into_iter()
         .map(|(id, relation)| {
             let is_edge = matches!(&*relation.kind, "header" | "footer");
             let is_shown = !is_edge || shown.as_ref().is_none_or(|shown| shown.contains(&id));
-            (if is_shown { relation.kind } else { UNSEEN.to_owned() }, relation.target)
+            (if is_shown { relation.kind } else { NOT_SHOWN.to_owned() }, relation.target)
         })
         .collect();
     parts.sort();
@@ -53,21 +53,21 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         let mut trees = Vec::new();
         for (_, name) in parts.iter().filter(|(known, _)| known == kind) {
             let Some(mut tree) = package.optional(name)? else { continue };
-            embedded.fill(&mut package, name, &mut tree)?;
+            embedded.fill_references(&mut package, name, &mut tree)?;
             trees.push(tree);
         }
         Ok(trees)
     };
     let styles = styles::Styles::of(part("styles")?.first());
     let lists = lists::Lists::of(part("numbering")?.first());
-    let paper = look::paper(&document);
+    let paper = look::page_background(&document);
     let mut body = Body::new(&styles, lists, paper, context.tally);
 
-    let headers = edges(&mut body, &part("header")?);
-    let text = body.text(&document);
+    let headers = headers_or_footers(&mut body, &part("header")?);
+    let text = body.read_text(&document);
     let mut all: Vec<String> = headers.into_iter().chain([text]).collect();
     for (part_of, element, kind) in
-        [("footnotes", "footnote", Notes::Foot), ("endnotes", "endnote", Notes::End)]
+        [("footnotes", "footnote", NoteKind::Foot), ("endnotes", "endnote", NoteKind::End)]
     {
         let mut notes = Vec::new();
         for note in part(part_of)?.iter().flat_map(|tree| tree.all(element)) {
@@ -75,9 +75,10 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
             if note.attribute("type").is_some_and(|kind| kind != "normal") {
                 continue;
             }
-            let text = body.text(note);
+            let text = body.read_text(note);
             if !text.is_empty() {
-                let (number, mark) = body.note(kind, &note.attribute("id").unwrap_or_default());
+                let (number, mark) =
+                    body.number_note(kind, &note.attribute("id").unwrap_or_default());
                 notes.push((number, format!("{mark}: {text}")));
             }
         }
@@ -85,23 +86,23 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         all.extend(notes.into_iter().map(|(_, note)| note));
     }
     for comment in part("comments")?.iter().flat_map(|tree| tree.all("comment")) {
-        let text = body.text(comment);
+        let text = body.read_text(comment);
         if !text.is_empty() {
             let author = comment.attribute("author").unwrap_or_default();
             all.push(format!("[Comment by {author}: {text}]"));
         }
     }
-    all.extend(edges(&mut body, &part("footer")?));
-    for edge in edges(&mut body, &part(UNSEEN)?) {
-        all.push(context.tally.hidden(&edge, None));
+    all.extend(headers_or_footers(&mut body, &part("footer")?));
+    for edge in headers_or_footers(&mut body, &part(NOT_SHOWN)?) {
+        all.push(context.tally.count_hidden(&edge, None));
     }
     all.retain(|part| !part.trim().is_empty());
     Ok(all.join("\n\n"))
 }
 
 /// Returns the texts of headers or footers, each once.
-fn edges(body: &mut Body<'_>, parts: &[Element]) -> BTreeSet<String> {
-    parts.iter().map(|part| body.text(part)).collect()
+fn headers_or_footers(body: &mut Body<'_>, parts: &[Element]) -> BTreeSet<String> {
+    parts.iter().map(|part| body.read_text(part)).collect()
 }
 
 #[cfg(test)]

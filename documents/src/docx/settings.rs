@@ -6,7 +6,7 @@ use crate::xml::Element;
 
 /// Returns the ids of the headers and footers that pages have; `None` if no section refers to any,
 /// as in files that programs make.
-pub(super) fn shown_edges(
+pub(super) fn shown_headers_and_footers(
     document: &Element,
     settings: Option<&Element>,
 ) -> Option<HashSet<String>> {

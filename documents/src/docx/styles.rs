@@ -46,8 +46,9 @@ impl Styles {
                         .unwrap_or_default()
                         .to_ascii_lowercase(),
                     base: style.child("basedOn").and_then(|base| base.attribute("val")),
-                    outline: paragraph.and_then(|paragraph| number(paragraph.child("outlineLvl")?)),
-                    list: paragraph.and_then(list),
+                    outline: paragraph
+                        .and_then(|paragraph| number_value(paragraph.child("outlineLvl")?)),
+                    list: paragraph.and_then(list_of_paragraph),
                     look: Look::of(style.child("rPr")).in_paragraph(paragraph),
                 },
             ))
@@ -61,9 +62,9 @@ impl Styles {
     }
 
     /// Returns the level of a heading, from 1 to 6.
-    pub(super) fn heading(&self, paragraph: Option<&Element>) -> Option<usize> {
+    pub(super) fn heading_level(&self, paragraph: Option<&Element>) -> Option<usize> {
         let paragraph = paragraph?;
-        let own = paragraph.child("outlineLvl").and_then(number);
+        let own = paragraph.child("outlineLvl").and_then(number_value);
         let id = paragraph.child("pStyle").and_then(|style| style.attribute("val"));
         let styled = || {
             let id = id?;
@@ -86,30 +87,30 @@ impl Styles {
         let named = paragraph.and_then(|properties| properties.child("pStyle")?.attribute("val"));
         let style = named.or_else(|| self.of_paragraphs.clone());
         let look = style.map_or_else(Look::default, |id| self.look_of_style(&id));
-        Look::default().in_paragraph(paragraph).over(look).over(self.usual)
+        Look::default().in_paragraph(paragraph).or_from(look).or_from(self.usual)
     }
 
     /// Returns the look of a run in a paragraph of the given look.
     pub(super) fn run_look(&self, paragraph: Look, run: Option<&Element>) -> Look {
         let style = run.and_then(|properties| properties.child("rStyle")?.attribute("val"));
         let look = style.map_or_else(Look::default, |id| self.look_of_style(&id));
-        Look::of(run).over(look.beside(paragraph))
+        Look::of(run).or_from(look.toggled_with(paragraph))
     }
 
     fn look_of_style(&self, id: &str) -> Look {
-        self.chain(id).fold(Look::default(), |look, style| look.over(style.look))
+        self.chain(id).fold(Look::default(), |look, style| look.or_from(style.look))
     }
 
     /// Returns the list of a paragraph and its level there. `level_of` returns the level that a list
     /// assigns to a style.
-    pub(super) fn list(
+    pub(super) fn list_and_level(
         &self,
         paragraph: Option<&Element>,
         level_of: impl Fn(&str, &str) -> Option<usize>,
     ) -> Option<(String, usize)> {
         let paragraph = paragraph?;
         let style = paragraph.child("pStyle").and_then(|style| style.attribute("val"));
-        let own = list(paragraph);
+        let own = list_of_paragraph(paragraph);
         let chain = std::iter::successors(style, |id| self.styles.get(id)?.base.clone());
         let chain: Vec<String> = chain.take(MAX_CHAIN).collect();
         let styles = chain.iter().filter_map(|id| self.styles.get(id));
@@ -126,14 +127,14 @@ impl Styles {
     }
 }
 
-fn number(element: &Element) -> Option<usize> {
+fn number_value(element: &Element) -> Option<usize> {
     element.attribute("val")?.parse().ok()
 }
 
-fn list(paragraph: &Element) -> Option<(Option<String>, Option<usize>)> {
+fn list_of_paragraph(paragraph: &Element) -> Option<(Option<String>, Option<usize>)> {
     let list = paragraph.child("numPr")?;
     Some((
         list.child("numId").and_then(|id| id.attribute("val")),
-        list.child("ilvl").and_then(number),
+        list.child("ilvl").and_then(number_value),
     ))
 }

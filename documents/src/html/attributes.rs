@@ -6,7 +6,7 @@ use std::borrow::Cow;
 const MAX_ATTRIBUTES: usize = 1_000;
 
 /// Removes the attributes of tags beyond the first thousand.
-pub(super) fn bounded(page: &str) -> Cow<'_, str> {
+pub(super) fn limit_attributes(page: &str) -> Cow<'_, str> {
     let bytes = page.as_bytes();
     let (mut whole, mut copied, mut at) = (String::new(), 0, 0);
     while let Some(open) = bytes.get(at..).and_then(|rest| memchr::memchr(b'<', rest)) {
@@ -14,7 +14,7 @@ pub(super) fn bounded(page: &str) -> Cow<'_, str> {
         if !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
             continue;
         }
-        let Some((cut, end)) = tag(&bytes[at..]) else { break };
+        let Some((cut, end)) = scan_tag(&bytes[at..]) else { break };
         if let Some(cut) = cut {
             whole.push_str(page.get(copied..at + cut).unwrap_or_default());
             copied = at + end;
@@ -29,8 +29,8 @@ pub(super) fn bounded(page: &str) -> Cow<'_, str> {
 }
 
 /// Returns where a tag's excess attributes begin, if it has any, and where its `>` is.
-fn tag(tag: &[u8]) -> Option<(Option<usize>, usize)> {
-    let (mut cut, mut count, mut quote, mut is_apart) = (None, 0_usize, None, false);
+fn scan_tag(tag: &[u8]) -> Option<(Option<usize>, usize)> {
+    let (mut cut, mut count, mut quote, mut after_space) = (None, 0_usize, None, false);
     let mut last = b' ';
     for (at, byte) in tag.iter().enumerate() {
         match (quote, byte) {
@@ -39,13 +39,13 @@ fn tag(tag: &[u8]) -> Option<(Option<usize>, usize)> {
             (None, b'"' | b'\'') if last == b'=' => quote = Some(*byte),
             _ => {
                 let is_space = byte.is_ascii_whitespace() || *byte == b'/';
-                if is_apart && !is_space && *byte != b'=' {
+                if after_space && !is_space && *byte != b'=' {
                     count += 1;
                     if count == MAX_ATTRIBUTES {
                         cut = Some(at);
                     }
                 }
-                is_apart = is_space;
+                after_space = is_space;
             }
         }
         if !byte.is_ascii_whitespace() {
@@ -62,11 +62,11 @@ mod tests {
     #[test]
     fn the_attributes_of_a_tag_are_bounded() {
         let few = "<p a='>' b=\"<\" c = d>x</p> 1 < 2 <!-- <a b> --><br/>";
-        assert_eq!(bounded(few), few);
+        assert_eq!(limit_attributes(few), few);
         let many = |count: usize| (0..count).map(|at| format!(" a{at}='>'")).collect::<String>();
-        let text = bounded(&format!("<p{}>x<i{}>y", many(2_000), many(5))).into_owned();
+        let text = limit_attributes(&format!("<p{}>x<i{}>y", many(2_000), many(5))).into_owned();
         assert!(text.ends_with(&format!(">x<i{}>y", many(5))), "{text}");
         assert!(text.contains(" a998='>'") && !text.contains("a999"), "{text}");
-        assert_eq!(bounded("<p title='no end"), "<p title='no end");
+        assert_eq!(limit_attributes("<p title='no end"), "<p title='no end");
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn split_outside(text: &str, sign: char) -> impl Iterator<Item = &str
 }
 
 /// Returns the index of the brace that closes the first one, or the length.
-pub(super) fn closing_brace(body: &str) -> usize {
+pub(super) fn find_closing_brace(body: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(next) = body.get(at..).and_then(|rest| find_outside(rest, &['{', '}'])) {
         at += next;
@@ -59,8 +59,8 @@ pub(super) fn closing_brace(body: &str) -> usize {
     body.len()
 }
 
-/// Replaces escapes: `\` with up to six hexadecimal digits, or before any other sign.
-pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
+/// Replaces escapes: `\` with up to six parse_hexadecimal digits, or before any other sign.
+pub(super) fn unescape(text: &str) -> Cow<'_, str> {
     let mut parts = text.split('\\');
     let first = parts.next().unwrap_or_default();
     if first.len() == text.len() {
@@ -89,7 +89,7 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
 
 /// Replaces `var(--name)` and `var(--name, fallback)`. `value` returns the value of a name, or an
 /// error if it depends on the element.
-pub(super) fn with_variables(
+pub(super) fn replace_variables(
     style: &str,
     value: impl Fn(&str) -> Result<Option<String>, ()>,
 ) -> Cow<'_, str> {
@@ -126,9 +126,9 @@ mod tests {
     fn strings_brackets_and_escapes_are_one_token() {
         let parts: Vec<_> = split_outside("a(b,c),\"d,\\\",e\",[f,g]),h", ',').collect();
         assert_eq!(parts, ["a(b,c)", "\"d,\\\",e\"", "[f,g])", "h"]);
-        assert_eq!(closing_brace("{a{content:'}'}b}c"), 16);
-        assert_eq!(closing_brace("{a{"), 3);
-        assert_eq!(closing_brace("{a:'\n}"), 5);
+        assert_eq!(find_closing_brace("{a{content:'}'}b}c"), 16);
+        assert_eq!(find_closing_brace("{a{"), 3);
+        assert_eq!(find_closing_brace("{a:'\n}"), 5);
         for (text, plain) in [
             ("d\\69splay", "display"),
             ("\\000064 isplay", "display"),
@@ -138,7 +138,7 @@ mod tests {
             ("\\0", "\u{fffd}"),
             ("\\é", "é"),
         ] {
-            assert_eq!(unescaped(text), plain, "{text}");
+            assert_eq!(unescape(text), plain, "{text}");
         }
     }
 
@@ -159,8 +159,8 @@ mod tests {
             ("var(--c, none)", "unknown"),
             ("var(--a", "none"),
         ] {
-            assert_eq!(with_variables(style, value), expected, "{style}");
+            assert_eq!(replace_variables(style, value), expected, "{style}");
         }
-        assert!(with_variables("var(--loop)", value).len() < 2 * MAX_VALUE);
+        assert!(replace_variables("var(--loop)", value).len() < 2 * MAX_VALUE);
     }
 }

@@ -1,13 +1,13 @@
 //! Style declarations that hide text, strike it out, or set the marks of lists.
 
-use super::css::{split_outside, unescaped};
-use crate::colors::{Ground, Rgb, WHITE, hexadecimal};
+use super::css::{split_outside, unescape};
+use crate::colors::{Background, Rgb, WHITE, parse_hexadecimal};
 
 /// A property with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Declaration {
     pub(super) property: Property,
-    pub(super) said: Said,
+    pub(super) value: Value,
     pub(super) important: bool,
 }
 
@@ -33,25 +33,25 @@ pub(super) enum Property {
     /// Paint of the letters of a drawing.
     Fill,
     Stroke,
-    Ground,
+    Background,
     Line,
     Marker,
     /// `visibility`, which descendants may reverse.
     Visibility,
     /// Shows letters without a color: by a shadow, an outline, or a background clipped to them.
-    Through(&'static str),
+    ShowsThrough(&'static str),
 }
 
 /// Value of a declaration.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Said {
+pub(super) enum Value {
     /// Whether the property takes effect: hides, is near zero, shows through or strikes out.
-    Is(bool),
+    Effective(bool),
     /// A color; `None` if it is not known here.
     Color(Option<Rgb>),
     /// Fully transparent.
     Clear,
-    Ground(Ground),
+    Background(Background),
     /// `decimal`, `none`, …
     Word(String),
 }
@@ -63,46 +63,51 @@ const FAR: f64 = -999.0;
 const FAINT: f64 = 0.05;
 
 /// Returns the declarations of a style that are read here.
-pub(super) fn declarations(style: &str) -> impl Iterator<Item = Declaration> {
+pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = Declaration> {
     split_outside(style, ';').filter_map(|rule| {
         let (name, raw) = rule.split_once(':')?;
-        let name = unescaped(name.trim()).to_ascii_lowercase();
-        let value = unescaped(raw.trim()).to_ascii_lowercase();
+        let name = unescape(name.trim()).to_ascii_lowercase();
+        let value = unescape(raw.trim()).to_ascii_lowercase();
         let important = value.ends_with("!important");
         if name == "content" {
-            let said = Said::Word(raw.trim().trim_end_matches("!important").trim_end().to_owned());
-            return Some(Declaration { property: Property::Content, said, important });
+            let value =
+                Value::Word(raw.trim().trim_end_matches("!important").trim_end().to_owned());
+            return Some(Declaration { property: Property::Content, value, important });
         }
         let value = value.trim_end_matches("!important").trim_end();
-        let (property, said) = said(&name, value)?;
-        Some(Declaration { property, said, important })
+        let (property, value) = read_declaration(&name, value)?;
+        Some(Declaration { property, value, important })
     })
 }
 
-fn said(name: &str, value: &str) -> Option<(Property, Said)> {
-    let length = || length(value);
+fn read_declaration(name: &str, value: &str) -> Option<(Property, Value)> {
+    let length = || parse_length(value);
     let is_nothing = || length().is_some_and(|length| (0.0..=1.0).contains(&length));
-    let other = |name, hides| Some((Property::Other(name), Said::Is(hides)));
-    let word = |property| Some((property, Said::Word(value.to_owned())));
-    let size = |name| Some((Property::Size(name), Said::Is(is_nothing())));
+    let other = |name, hides| Some((Property::Other(name), Value::Effective(hides)));
+    let word = |property| Some((property, Value::Word(value.to_owned())));
+    let size = |name| Some((Property::Size(name), Value::Effective(is_nothing())));
     match name {
         "display" => other("display", value == "none"),
         "visibility" => match value {
-            "hidden" | "collapse" => Some((Property::Visibility, Said::Is(true))),
-            "visible" | "initial" => Some((Property::Visibility, Said::Is(false))),
+            "hidden" | "collapse" => Some((Property::Visibility, Value::Effective(true))),
+            "visible" | "initial" => Some((Property::Visibility, Value::Effective(false))),
             _ => None,
         },
         "content-visibility" => other("content-visibility", value == "hidden"),
         "opacity" => other("opacity", opacity(value).is_some_and(|it| it < FAINT)),
         "font-size" => other("font-size", is_nothing()),
-        "font" => other("font-size", value.split([' ', '/']).find_map(self::length) == Some(0.0)),
+        "font" => {
+            other("font-size", value.split([' ', '/']).find_map(self::parse_length) == Some(0.0))
+        }
         "filter" => other("filter", is_of_nothing(value)),
         "left" => other("left", length().is_some_and(|it| it <= FAR)),
         "top" => other("top", length().is_some_and(|it| it <= FAR)),
         "right" => other("right", length().is_some_and(|it| it <= FAR)),
         "text-indent" => match value.strip_suffix('%').and_then(|it| it.parse::<f64>().ok()) {
             // Moves the text out of a box that clips it.
-            Some(percent) => Some((Property::Size("text-indent"), Said::Is(percent >= 100.0))),
+            Some(percent) => {
+                Some((Property::Size("text-indent"), Value::Effective(percent >= 100.0)))
+            }
             None => other("text-indent", length().is_some_and(|it| it <= FAR)),
         },
         "margin-top" => other("margin-top", length().is_some_and(|it| it <= FAR)),
@@ -119,7 +124,7 @@ fn said(name: &str, value: &str) -> Option<(Property, Said)> {
         "max-height" => size("max-height"),
         "overflow" => {
             let hides = ["hidden", "clip"].iter().any(|word| value.contains(word));
-            Some((Property::Overflow, Said::Is(hides)))
+            Some((Property::Overflow, Value::Effective(hides)))
         }
         "position" => word(Property::Position),
         "animation" | "animation-name" | "-webkit-animation" => word(Property::Animation("name")),
@@ -127,31 +132,31 @@ fn said(name: &str, value: &str) -> Option<(Property, Said)> {
         "counter-reset" => word(Property::Counter("reset")),
         "counter-increment" => word(Property::Counter("increment")),
         "white-space" => word(Property::Spaces),
-        "fill" => Some((Property::Fill, Said::Is(value != "none" && !is_clear(value)))),
-        "stroke" => Some((Property::Stroke, Said::Is(value != "none" && !is_clear(value)))),
-        "color" if is_clear(value) => Some((Property::Color, Said::Clear)),
-        "color" => Some((Property::Color, Said::Color(color(value)))),
+        "fill" => Some((Property::Fill, Value::Effective(value != "none" && !is_clear(value)))),
+        "stroke" => Some((Property::Stroke, Value::Effective(value != "none" && !is_clear(value)))),
+        "color" if is_clear(value) => Some((Property::Color, Value::Clear)),
+        "color" => Some((Property::Color, Value::Color(parse_color(value)))),
         "background-clip" | "-webkit-background-clip" => {
-            Some((Property::Through("clip"), Said::Is(value.contains("text"))))
+            Some((Property::ShowsThrough("clip"), Value::Effective(value.contains("text"))))
         }
         "text-shadow" | "-webkit-text-stroke" => {
-            Some((Property::Through("letters"), Said::Is(value != "none")))
+            Some((Property::ShowsThrough("letters"), Value::Effective(value != "none")))
         }
         "background" | "background-color" => {
-            let ground = match color(value) {
-                Some(color) => Ground::Plain(color),
+            let background = match parse_color(value) {
+                Some(color) => Background::Plain(color),
                 None if matches!(value, "none" | "transparent" | "inherit") => return None,
-                None => Ground::Unknown,
+                None => Background::Unknown,
             };
-            Some((Property::Ground, Said::Ground(ground)))
+            Some((Property::Background, Value::Background(background)))
         }
         "background-image" if value != "none" => {
-            Some((Property::Ground, Said::Ground(Ground::Unknown)))
+            Some((Property::Background, Value::Background(Background::Unknown)))
         }
         "text-decoration" | "text-decoration-line" => {
-            Some((Property::Line, Said::Is(value.contains("line-through"))))
+            Some((Property::Line, Value::Effective(value.contains("line-through"))))
         }
-        "list-style" | "list-style-type" => Some((Property::Marker, Said::Word(value.to_owned()))),
+        "list-style" | "list-style-type" => Some((Property::Marker, Value::Word(value.to_owned()))),
         _ => None,
     }
 }
@@ -164,7 +169,7 @@ fn opacity(value: &str) -> Option<f64> {
 }
 
 /// Converts a length to pixels, for an em of 16 pixels and a viewport of 1,000.
-pub(super) fn length(value: &str) -> Option<f64> {
+pub(super) fn parse_length(value: &str) -> Option<f64> {
     let end = value.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+'));
     let (number, unit) = value.split_at(end.unwrap_or(value.len()));
     let number: f64 = number.parse().ok()?;
@@ -185,7 +190,7 @@ pub(super) fn length(value: &str) -> Option<f64> {
 /// Whether a transform scales to zero or moves far away.
 fn is_shrunk(value: &str) -> bool {
     value.split(')').filter_map(|part| part.split_once('(')).any(|(name, by)| {
-        let mut lengths = by.split(',').map(|it| length(it.trim()));
+        let mut lengths = by.split(',').map(|it| parse_length(it.trim()));
         match name.trim() {
             "scale" | "scalex" | "scaley" => lengths.any(|it| it == Some(0.0)),
             "translate" | "translatex" | "translatey" => {
@@ -213,7 +218,8 @@ fn is_clip_of_nothing(value: &str) -> bool {
     let Some(edges) = value.strip_prefix("rect(").and_then(|it| it.strip_suffix(')')) else {
         return false;
     };
-    let edges: Vec<_> = edges.split([',', ' ']).filter(|it| !it.is_empty()).map(length).collect();
+    let edges: Vec<_> =
+        edges.split([',', ' ']).filter(|it| !it.is_empty()).map(parse_length).collect();
     match edges[..] {
         [Some(top), Some(right), Some(bottom), Some(left)] => {
             right - left <= 1.0 || bottom - top <= 1.0
@@ -227,7 +233,7 @@ fn is_path_of_nothing(value: &str) -> bool {
     let inside = |name: &str| value.strip_prefix(name)?.strip_prefix('(')?.split([')', ' ']).next();
     let half = |it: &str| it.strip_suffix('%')?.parse().ok().map(|it: f64| it >= 50.0);
     inside("inset").and_then(half).unwrap_or(false)
-        || inside("circle").is_some_and(|it| length(it) == Some(0.0))
+        || inside("circle").is_some_and(|it| parse_length(it) == Some(0.0))
 }
 
 /// Whether a color is fully transparent.
@@ -247,7 +253,7 @@ fn is_clear(value: &str) -> bool {
 }
 
 /// Returns a color given by numbers, or black or white; text is hidden with these. `None` for others.
-pub(super) fn color(value: &str) -> Option<Rgb> {
+pub(super) fn parse_color(value: &str) -> Option<Rgb> {
     let value = value.trim();
     match value {
         "white" => return Some(WHITE),
@@ -259,7 +265,7 @@ pub(super) fn color(value: &str) -> Option<Rgb> {
             3 | 4 => digits.chars().take(3).flat_map(|c| [c, c]).collect(),
             _ => digits.get(..6)?.to_owned(),
         };
-        return hexadecimal(&long);
+        return parse_hexadecimal(&long);
     }
     let (kind, numbers) = value.strip_suffix(')')?.split_once('(')?;
     let mut numbers = numbers.split([',', ' ', '/']).filter(|it| !it.is_empty());
@@ -315,7 +321,7 @@ mod tests {
             "hsl(0,0%,100%)",
             "hsl(120deg 40% 100%)",
         ] {
-            assert_eq!(color(&said.to_lowercase()), Some(WHITE), "{said}");
+            assert_eq!(parse_color(&said.to_lowercase()), Some(WHITE), "{said}");
         }
         for said in [
             "var(--ink)",
@@ -326,7 +332,7 @@ mod tests {
             "rgba(9,9,9,.5)",
             "hsl(a)",
         ] {
-            assert_eq!(color(said), None, "{said}");
+            assert_eq!(parse_color(said), None, "{said}");
         }
         for (said, right) in [
             ("transparent", true),
@@ -340,8 +346,8 @@ mod tests {
         ] {
             assert_eq!(is_clear(said), right, "{said}");
         }
-        assert_eq!(color("hsl(120, 100%, 50%)"), Some([0, 255, 0]));
-        assert_eq!(length("-100em"), Some(-1_600.0));
-        assert_eq!(length("50%"), None);
+        assert_eq!(parse_color("hsl(120, 100%, 50%)"), Some([0, 255, 0]));
+        assert_eq!(parse_length("-100em"), Some(-1_600.0));
+        assert_eq!(parse_length("50%"), None);
     }
 }

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use scraper::node::Element;
 
 use super::{
-    css::unescaped,
+    css::unescape,
     declarations::Property,
-    styles::{Style, word},
+    styles::{Style, word_value},
 };
 
 /// Most counters of a page.
@@ -23,12 +23,12 @@ pub(super) struct Counters(HashMap<String, i64>);
 impl Counters {
     /// Changes the counters as a style asks.
     pub(super) fn count(&mut self, style: &Style) {
-        for (name, value) in changes(style, "reset", 0) {
+        for (name, value) in counter_changes(style, "reset", 0) {
             if self.0.len() < MAX_COUNTERS {
                 self.0.insert(name.to_owned(), value);
             }
         }
-        for (name, value) in changes(style, "increment", 1) {
+        for (name, value) in counter_changes(style, "increment", 1) {
             if self.0.len() < MAX_COUNTERS || self.0.contains_key(name) {
                 let counter = self.0.entry(name.to_owned()).or_default();
                 *counter = counter.saturating_add(value);
@@ -38,8 +38,8 @@ impl Counters {
 }
 
 /// Returns the counters that a style changes, each with its number or the usual one.
-fn changes<'s>(style: &'s Style, kind: &'static str, usual: i64) -> Vec<(&'s str, i64)> {
-    let words = word(style, Property::Counter(kind)).unwrap_or_default().split_whitespace();
+fn counter_changes<'s>(style: &'s Style, kind: &'static str, usual: i64) -> Vec<(&'s str, i64)> {
+    let words = word_value(style, Property::Counter(kind)).unwrap_or_default().split_whitespace();
     let mut changes: Vec<(&str, i64)> = Vec::new();
     for word in words.filter(|word| *word != "none") {
         match (word.parse(), changes.last_mut()) {
@@ -52,7 +52,11 @@ fn changes<'s>(style: &'s Style, kind: &'static str, usual: i64) -> Vec<(&'s str
 
 /// Returns the text of a `content` property: strings, attributes and counters. Letters of private use are
 /// icons and are left out. Returns `None` if it has a counter that cannot be shown.
-pub(super) fn generated(content: &str, element: &Element, counters: &Counters) -> Option<String> {
+pub(super) fn generated_text(
+    content: &str,
+    element: &Element,
+    counters: &Counters,
+) -> Option<String> {
     let (mut text, mut rest) = (String::new(), content.trim());
     // Behind a slash is the text for screen readers.
     while !rest.is_empty() && !rest.starts_with('/') && text.len() < MAX_BYTES {
@@ -61,7 +65,7 @@ pub(super) fn generated(content: &str, element: &Element, counters: &Counters) -
             Some(quote) => {
                 let end = end_of_string(rest, quote);
                 let inside = &rest[1..end];
-                text.push_str(&unescaped(&inside.replace("\\\n", "")).replace('\n', " "));
+                text.push_str(&unescape(&inside.replace("\\\n", "")).replace('\n', " "));
                 (end + 1).min(rest.len())
             }
             None => {

@@ -43,13 +43,13 @@ impl List {
     }
 
     /// Returns the mark of an item, with a space after it.
-    pub(super) fn mark(&mut self, item: &Element, marker: Option<&str>) -> String {
+    pub(super) fn next_mark(&mut self, item: &Element, marker: Option<&str>) -> String {
         let number = number(item, "value").unwrap_or(self.next);
         self.next = number.saturating_add(self.step);
         match Kind::of(item, marker).unwrap_or(self.kind) {
             Kind::Bullet => "- ".to_owned(),
             Kind::Nothing => String::new(),
-            kind => format!("{}. ", kind.written(number)),
+            kind => format!("{}. ", kind.format_number(number)),
         }
     }
 }
@@ -57,12 +57,12 @@ impl List {
 impl Kind {
     /// Returns the kind set by the style, which may have several words, or by the `type` attribute.
     fn of(element: &Element, style: Option<&str>) -> Option<Self> {
-        let styled = style.unwrap_or_default().split_whitespace().find_map(Self::named);
-        styled.or_else(|| Self::named(element.attr("type")?.trim()))
+        let styled = style.unwrap_or_default().split_whitespace().find_map(Self::by_name);
+        styled.or_else(|| Self::by_name(element.attr("type")?.trim()))
     }
 
     /// Returns the kind of a style's word or of a `type`, whose letter may be a capital.
-    fn named(name: &str) -> Option<Self> {
+    fn by_name(name: &str) -> Option<Self> {
         Some(match name {
             "a" | "lower-alpha" | "lower-latin" => Self::Letters { capital: false },
             "A" | "upper-alpha" | "upper-latin" => Self::Letters { capital: true },
@@ -77,7 +77,7 @@ impl Kind {
         })
     }
 
-    fn written(self, number: i64) -> String {
+    fn format_number(self, number: i64) -> String {
         let count = usize::try_from(number).unwrap_or(0);
         let (text, capital) = match self {
             Self::Letters { capital } if count > 0 => (latin(count), capital),

@@ -2,7 +2,7 @@
 
 use super::{
     css::{find_outside, split_outside},
-    declarations::length,
+    declarations::parse_length,
 };
 
 /// Width of the screen in pixels. Rules for narrower screens do not apply.
@@ -17,7 +17,8 @@ const MAX_DEPTH: usize = 8;
 /// Returns whether a list of media queries holds. A query with an unknown feature does not.
 pub(super) fn holds(media: &str) -> bool {
     let media = media.trim().to_ascii_lowercase();
-    media.is_empty() || split_outside(&media, ',').any(|query| condition(query, 0) == Some(true))
+    media.is_empty()
+        || split_outside(&media, ',').any(|query| evaluate_condition(query, 0) == Some(true))
 }
 
 /// Returns whether a browser supports what a condition asks for. A condition with a `not` is meant
@@ -28,7 +29,7 @@ pub(super) fn is_supported(condition: &str) -> bool {
 }
 
 /// Evaluates a query; `None` if it is unknown.
-fn condition(query: &str, depth: usize) -> Option<bool> {
+fn evaluate_condition(query: &str, depth: usize) -> Option<bool> {
     if depth > MAX_DEPTH {
         return None;
     }
@@ -48,9 +49,9 @@ fn condition(query: &str, depth: usize) -> Option<bool> {
             _ => match word.strip_prefix('(').and_then(|it| it.strip_suffix(')')) {
                 Some(inner) => match inner.trim() {
                     inner if inner.starts_with('(') || inner.starts_with("not") => {
-                        condition(inner, depth + 1)
+                        evaluate_condition(inner, depth + 1)
                     }
-                    inner => feature(inner),
+                    inner => evaluate_feature(inner),
                 },
                 // Another medium.
                 None if word.chars().all(|c| c.is_ascii_alphabetic()) => Some(false),
@@ -84,9 +85,9 @@ fn words(query: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Evaluates a feature without its brackets, such as `min-width: 600px`.
-fn feature(feature: &str) -> Option<bool> {
+fn evaluate_feature(feature: &str) -> Option<bool> {
     if feature.contains(['<', '>', '=']) {
-        return range(feature);
+        return evaluate_range(feature);
     }
     let Some((name, value)) = feature.split_once(':') else {
         return match feature {
@@ -111,7 +112,7 @@ fn feature(feature: &str) -> Option<bool> {
         };
     };
     let value = value.trim();
-    let length = || length(value);
+    let length = || parse_length(value);
     Some(match name.trim() {
         "min-width" | "min-device-width" => length()? <= WIDTH,
         "max-width" | "max-device-width" => length()? >= WIDTH,
@@ -133,11 +134,11 @@ fn feature(feature: &str) -> Option<bool> {
 }
 
 /// Evaluates a range, such as `400px <= width < 600px`.
-fn range(range: &str) -> Option<bool> {
+fn evaluate_range(range: &str) -> Option<bool> {
     let number = |text: &str| match text.trim() {
         "width" | "device-width" => Some(WIDTH),
         "height" | "device-height" => Some(HEIGHT),
-        text => length(text),
+        text => parse_length(text),
     };
     let is_sign = |c: char| matches!(c, '<' | '>' | '=');
     let mut rest = range;

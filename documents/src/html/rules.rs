@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use scraper::{Html, Selector};
 
 use super::{
-    css::{closing_brace, find_outside, split_outside, with_variables},
-    declarations::{Declaration, Property, Said, declarations},
+    css::{find_closing_brace, find_outside, replace_variables, split_outside},
+    declarations::{Declaration, Property, Value, parse_declarations},
     media,
 };
 
@@ -43,7 +43,7 @@ pub(super) struct Rule {
     pub(super) target: Target,
     /// A class or id that an element needs to match.
     pub(super) name: Option<String>,
-    pub(super) said: Declaration,
+    pub(super) declaration: Declaration,
     pub(super) weight: Weight,
 }
 
@@ -106,7 +106,7 @@ impl Rules {
             // Old pages hide their sheets from older browsers in a comment of HTML.
             let text = without_comments(&text.replace("<!--", "").replace("-->", ""));
             let around = Around { selectors: "", layer: "", depth: 0 };
-            of_sheet(&text, around, &mut rules, &mut blocks);
+            add_sheet(&text, around, &mut rules, &mut blocks);
         }
         // A style attribute may define a variable for some elements alone.
         if let Ok(own) = Selector::parse("[style*=\"--\"]") {
@@ -118,14 +118,18 @@ impl Rules {
             rules.define(&block.selectors, &block.body);
         }
         for block in &blocks {
-            add(block, &mut rules);
+            add_rules(block, &mut rules);
         }
         rules
     }
 
     /// Returns a style with its variables replaced. `own` is the style that may define them itself.
-    pub(super) fn resolved<'s>(&self, style: &'s str, own: &str) -> std::borrow::Cow<'s, str> {
-        with_variables(style, |name| {
+    pub(super) fn resolve_variables<'s>(
+        &self,
+        style: &'s str,
+        own: &str,
+    ) -> std::borrow::Cow<'s, str> {
+        replace_variables(style, |name| {
             if let Some((_, value)) = variables(own).filter(|(known, _)| *known == name).last() {
                 return Ok(Some(value.to_owned()));
             }
@@ -172,7 +176,7 @@ fn variables(style: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Adds the blocks of a sheet, including nested ones (`@media`, `@layer`, rules within rules).
-fn of_sheet(sheet: &str, around: Around<'_>, rules: &mut Rules, blocks: &mut Vec<Block>) {
+fn add_sheet(sheet: &str, around: Around<'_>, rules: &mut Rules, blocks: &mut Vec<Block>) {
     let (mut rest, mut own) = (sheet, String::new());
     while let Some(open) = find_outside(rest, &['{', ';']) {
         let (head, body) = rest.split_at(open);
@@ -188,7 +192,7 @@ fn of_sheet(sheet: &str, around: Around<'_>, rules: &mut Rules, blocks: &mut Vec
             rest = after;
             continue;
         }
-        let end = closing_brace(body);
+        let end = find_closing_brace(body);
         let (inside, head) = (&body[1..end], head.trim());
         rest = body.get(end + 1..).unwrap_or_default();
         if around.depth >= MAX_NESTING {
@@ -198,11 +202,11 @@ fn of_sheet(sheet: &str, around: Around<'_>, rules: &mut Rules, blocks: &mut Vec
         let around = Around { depth: around.depth + 1, ..around };
         match head.strip_prefix('@') {
             None => {
-                let (selectors, is_cut) = within(around.selectors, head);
+                let (selectors, is_cut) = nest_selectors(around.selectors, head);
                 rules.is_cut |= is_cut;
-                of_sheet(inside, Around { selectors: &selectors, ..around }, rules, blocks);
+                add_sheet(inside, Around { selectors: &selectors, ..around }, rules, blocks);
             }
-            Some(at) => of_at_rule(at, inside, around, rules, blocks),
+            Some(at) => add_at_rule(at, inside, around, rules, blocks),
         }
     }
     own.push_str(rest);
@@ -213,7 +217,7 @@ fn of_sheet(sheet: &str, around: Around<'_>, rules: &mut Rules, blocks: &mut Vec
 }
 
 /// Adds the blocks of an at-rule, whose text begins behind the `@`.
-fn of_at_rule(
+fn add_at_rule(
     at: &str,
     inside: &str,
     around: Around<'_>,
@@ -223,8 +227,8 @@ fn of_at_rule(
     let (name, condition) = at.split_at(at.find([' ', '(']).unwrap_or(at.len()));
     let condition = condition.trim();
     match name {
-        "media" if media::holds(condition) => of_sheet(inside, around, rules, blocks),
-        "supports" if media::is_supported(condition) => of_sheet(inside, around, rules, blocks),
+        "media" if media::holds(condition) => add_sheet(inside, around, rules, blocks),
+        "supports" if media::is_supported(condition) => add_sheet(inside, around, rules, blocks),
         "layer" => {
             let name = match condition {
                 // Each layer without a name is one of its own.
@@ -232,16 +236,16 @@ fn of_at_rule(
                 name => within_layer(around.layer, name),
             };
             rules.layer(&name);
-            of_sheet(inside, Around { layer: &name, ..around }, rules, blocks);
+            add_sheet(inside, Around { layer: &name, ..around }, rules, blocks);
         }
         "scope" => {
             let root = condition.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
             // With a limit (`to`) it depends on more than is read here.
             if let Some(root) = root.filter(|root| find_outside(root, &[')']).is_none()) {
-                let (selectors, is_cut) = within(around.selectors, root);
+                let (selectors, is_cut) = nest_selectors(around.selectors, root);
                 rules.is_cut |= is_cut;
                 let inside = inside.replace(":scope", "&");
-                of_sheet(&inside, Around { selectors: &selectors, ..around }, rules, blocks);
+                add_sheet(&inside, Around { selectors: &selectors, ..around }, rules, blocks);
             }
         }
         "keyframes" | "-webkit-keyframes" if is_fade_in(inside) => {
@@ -260,11 +264,12 @@ fn is_fade_in(frames: &str) -> bool {
     let mut rest = frames;
     while let Some(open) = find_outside(rest, &['{']) {
         let (head, body) = rest.split_at(open);
-        let end = closing_brace(body);
+        let end = find_closing_brace(body);
         let is_last = head.split(',').any(|it| matches!(it.trim(), "to" | "100%"));
         let shows = || {
-            declarations(&body[1..end])
-                .any(|it| it.property == Property::Other("opacity") && it.said == Said::Is(false))
+            parse_declarations(&body[1..end]).any(|it| {
+                it.property == Property::Other("opacity") && it.value == Value::Effective(false)
+            })
         };
         if is_last && shows() {
             return true;
@@ -275,7 +280,7 @@ fn is_fade_in(frames: &str) -> bool {
 }
 
 /// Combines a rule's selectors with those of the rule around it. Also returns whether some are left out.
-fn within(parent: &str, selectors: &str) -> (String, bool) {
+fn nest_selectors(parent: &str, selectors: &str) -> (String, bool) {
     if parent.is_empty() {
         return (selectors.to_owned(), false);
     }
@@ -299,16 +304,16 @@ fn within(parent: &str, selectors: &str) -> (String, bool) {
     (all, false)
 }
 
-fn add(block: &Block, rules: &mut Rules) {
-    let body = rules.resolved(&block.body, &block.body);
-    let said: Vec<_> = declarations(&body).collect();
-    if said.is_empty() {
+fn add_rules(block: &Block, rules: &mut Rules) {
+    let body = rules.resolve_variables(&block.body, &block.body);
+    let declarations: Vec<_> = parse_declarations(&body).collect();
+    if declarations.is_empty() {
         return;
     }
     for one in split_outside(&block.selectors, ',') {
-        let (one, target) = of_box(one.trim());
+        let (one, target) = split_target(one.trim());
         let Ok(selector) = Selector::parse(&one) else { continue };
-        for declaration in &said {
+        for declaration in &declarations {
             let layer = block.layer;
             let weight = Weight {
                 important: declaration.important,
@@ -317,14 +322,14 @@ fn add(block: &Block, rules: &mut Rules) {
                 specificity: specificity(&one),
                 order: rules.rules.len(),
             };
-            let (selector, said) = (selector.clone(), declaration.clone());
-            rules.rules.push(Rule { selector, target, name: name(&one), said, weight });
+            let (selector, declaration) = (selector.clone(), declaration.clone());
+            rules.rules.push(Rule { selector, target, name: name(&one), declaration, weight });
         }
     }
 }
 
 /// Splits a selector into that of its element and the box that it is for.
-fn of_box(selector: &str) -> (String, Target) {
+fn split_target(selector: &str) -> (String, Target) {
     let boxes = [("before", Target::Before), ("after", Target::After)];
     let found = boxes.into_iter().find_map(|(name, target)| {
         let element = selector.strip_suffix(name)?.strip_suffix(':')?;

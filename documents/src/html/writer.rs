@@ -51,12 +51,12 @@ const BLOCKS: [&str; 41] = [
 ];
 
 /// Inline elements with a space around them.
-const APART: [&str; 10] = [
+const SEPARATE_BLOCKS: [&str; 10] = [
     "button", "input", "select", "textarea", "label", "img", "text", "option", "meter", "progress",
 ];
 
 /// Blocks that follow without a blank line.
-const CLOSE: [&str; 5] = ["dd", "dt", "summary", "caption", "legend"];
+const CLOSE_BLOCKS: [&str; 5] = ["dd", "dt", "summary", "caption", "legend"];
 
 /// Most columns and rows that one cell may span.
 const MAX_SPAN: usize = 60;
@@ -103,9 +103,9 @@ impl Writer {
     pub(super) fn open(&mut self, element: &Element, laid_out: bool, marker: Option<&str>) {
         let name = element.name();
         if !(self.after_mark && matches!(name, "p" | "div" | "section" | "article")) {
-            self.block(name);
+            self.begin_block(name);
         }
-        if APART.contains(&name) || (name == "a" && self.after_link) {
+        if SEPARATE_BLOCKS.contains(&name) || (name == "a" && self.after_link) {
             self.space = true;
         }
         match name {
@@ -114,20 +114,20 @@ impl Writer {
             "br" => self.breaks = (self.breaks + 1).min(2),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !self.in_data() => {
                 let level = name.as_bytes().get(1).map_or(1, |digit| usize::from(digit - b'0'));
-                self.word(&format!("{} ", "#".repeat(level)));
+                self.write_word(&format!("{} ", "#".repeat(level)));
             }
-            "del" | "s" | "strike" => self.strike(),
+            "del" | "s" | "strike" => self.begin_strike(),
             "a" => self.link = element.attr("href").and_then(Link::to),
-            "q" => self.word("\""),
+            "q" => self.write_word("\""),
             // Reading of a ruby word, in the brackets that `rp` would contain.
-            "rt" => self.word("("),
+            "rt" => self.write_word("("),
             "pre" | "textarea" | "listing" | "xmp" | "plaintext" => self.kept += 1,
             "sup" => self.raised += 1,
             "li" => {
                 self.breaks = self.breaks.max(1);
                 let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(10));
-                let mark = self.lists.last_mut().map(|list| list.mark(element, marker));
-                self.word(&format!("{indent}{}", mark.as_deref().unwrap_or("- ")));
+                let mark = self.lists.last_mut().map(|list| list.next_mark(element, marker));
+                self.write_word(&format!("{indent}{}", mark.as_deref().unwrap_or("- ")));
                 self.after_mark = true;
             }
             "table" => self.tables.push(Table::default()),
@@ -137,10 +137,10 @@ impl Writer {
                     (table.column, table.written) = (0, 0);
                 }
             }
-            "td" | "th" => self.cell(element, laid_out),
+            "td" | "th" => self.begin_cell(element, laid_out),
             "img" => {
                 if let Some(alt) = element.attr("alt").filter(|alt| !alt.trim().is_empty()) {
-                    self.text(alt);
+                    self.write_text(alt);
                     self.space = true;
                 }
             }
@@ -148,12 +148,12 @@ impl Writer {
                 let kind = element.attr("type").unwrap_or("text").to_ascii_lowercase();
                 if matches!(kind.as_str(), "checkbox" | "radio") {
                     let ticked = element.attr("checked").is_some();
-                    self.word(if ticked { "[x]" } else { "[ ]" });
+                    self.write_word(if ticked { "[x]" } else { "[ ]" });
                     self.space = true;
                 }
                 let alt = element.attr("alt").filter(|_| kind == "image");
                 if let Some(alt) = alt {
-                    self.text(alt);
+                    self.write_text(alt);
                     self.space = true;
                 }
                 let shown = !matches!(
@@ -161,7 +161,7 @@ impl Writer {
                     "hidden" | "password" | "checkbox" | "radio" | "file" | "image" | "color"
                 );
                 if let Some(value) = element.attr("value").filter(|_| shown) {
-                    self.text(value);
+                    self.write_text(value);
                     self.space = true;
                 }
             }
@@ -171,10 +171,10 @@ impl Writer {
 
     pub(super) fn close(&mut self, element: &Element) {
         let name = element.name();
-        self.block(name);
+        self.begin_block(name);
         self.after_link = name == "a";
         match name {
-            "del" | "s" | "strike" => self.strike_ends(),
+            "del" | "s" | "strike" => self.end_strike(),
             "a" => {
                 if let Some(link) = self.link.take() {
                     link.end(&mut self.text);
@@ -188,19 +188,19 @@ impl Writer {
             "ul" | "ol" | "menu" => drop(self.lists.pop()),
             "table" => drop(self.tables.pop()),
             "td" | "th" => drop(self.cells.pop()),
-            "tr" => self.row_ends(),
-            name if APART.contains(&name) => self.space = true,
+            "tr" => self.end_row(),
+            name if SEPARATE_BLOCKS.contains(&name) => self.space = true,
             _ => {}
         }
     }
 
     /// Begins struck-out text.
-    pub(super) fn strike(&mut self) {
-        self.word("~~");
+    pub(super) fn begin_strike(&mut self) {
+        self.write_word("~~");
     }
 
     /// Ends struck-out text.
-    pub(super) fn strike_ends(&mut self) {
+    pub(super) fn end_strike(&mut self) {
         match self.text.strip_suffix("~~") {
             // Nothing was struck out.
             Some(before) => self.text.truncate(before.len()),
@@ -209,32 +209,32 @@ impl Writer {
     }
 
     /// Writes a formula, already converted to text, within the line.
-    pub(super) fn formula(&mut self, text: &str) {
+    pub(super) fn write_formula(&mut self, text: &str) {
         self.space = true;
         if !text.is_empty() {
-            self.word(text);
+            self.write_word(text);
         }
         self.space = true;
     }
 
     /// Writes an inner page, already converted to text, as a block.
-    pub(super) fn page(&mut self, text: &str) {
+    pub(super) fn write_page(&mut self, text: &str) {
         if !text.is_empty() {
             self.breaks = 2;
-            self.word(text);
+            self.write_word(text);
             self.breaks = 2;
         }
     }
 
     /// Separates a block from the text around it.
-    fn block(&mut self, name: &str) {
+    fn begin_block(&mut self, name: &str) {
         if !BLOCKS.contains(&name) {
             return;
         }
         if self.in_data() {
             self.space = true;
         } else {
-            self.breaks = self.breaks.max(if CLOSE.contains(&name) { 1 } else { 2 });
+            self.breaks = self.breaks.max(if CLOSE_BLOCKS.contains(&name) { 1 } else { 2 });
         }
     }
 
@@ -243,7 +243,7 @@ impl Writer {
     }
 
     /// Begins a cell. Cells covered by spans stay empty.
-    fn cell(&mut self, element: &Element, laid_out: bool) {
+    fn begin_cell(&mut self, element: &Element, laid_out: bool) {
         self.cells.push(!laid_out);
         if laid_out {
             self.breaks = self.breaks.max(2);
@@ -260,7 +260,7 @@ impl Writer {
             table.column += 1;
         }
         while table.written < table.column {
-            self.word(" | ");
+            self.write_word(" | ");
             table.written += 1;
         }
         let end = (table.column + columns).min(MAX_COLUMNS);
@@ -275,7 +275,7 @@ impl Writer {
     }
 
     /// Ends a row: spans to the right of its last cell have one row fewer left.
-    fn row_ends(&mut self) {
+    fn end_row(&mut self) {
         if let Some(table) = self.tables.last_mut() {
             for taken in table.taken.iter_mut().skip(table.column) {
                 *taken = taken.saturating_sub(1);
@@ -283,40 +283,41 @@ impl Writer {
         }
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    pub(super) fn write_text(&mut self, text: &str) {
         let raised = (self.raised > 0).then(|| math::exponent(text)).flatten();
         let text = raised.as_deref().unwrap_or(text);
         if self.kept > 0 && !self.in_data() {
-            return self.word(text.strip_prefix('\n').filter(|_| self.breaks > 0).unwrap_or(text));
+            return self
+                .write_word(text.strip_prefix('\n').filter(|_| self.breaks > 0).unwrap_or(text));
         }
         for piece in text.split_inclusive(char::is_whitespace) {
             let word = piece.trim_end();
             if !word.is_empty() {
-                self.word(word);
+                self.write_word(word);
             }
             self.space |= word.len() < piece.len();
         }
     }
 
     /// Writes text whose line ends are kept; its spaces too, unless they collapse.
-    pub(super) fn lines(&mut self, text: &str, collapses: bool) {
+    pub(super) fn write_lines(&mut self, text: &str, collapses: bool) {
         if self.kept > 0 || self.in_data() {
-            return self.text(text);
+            return self.write_text(text);
         }
         for (at, line) in text.split('\n').enumerate() {
             if at > 0 {
                 self.breaks = (self.breaks + 1).min(2);
             }
             if collapses || self.breaks == 0 {
-                self.text(line);
+                self.write_text(line);
             } else if !line.trim().is_empty() {
-                self.word(line.trim_end());
+                self.write_word(line.trim_end());
             }
         }
     }
 
     /// Writes a word, after the space or line breaks that are due.
-    fn word(&mut self, word: &str) {
+    fn write_word(&mut self, word: &str) {
         if self.breaks > 0 && !self.text.is_empty() {
             let end = self.text.trim_end_matches(' ').len();
             self.text.truncate(end);

@@ -33,7 +33,7 @@ pub(super) fn is_faulty(text: &[u8]) -> bool {
 }
 
 /// Decodes base64. Returns its bytes, and the text behind it.
-pub(super) fn decoded(text: &[u8]) -> (Vec<u8>, &[u8]) {
+pub(super) fn decode_lenient(text: &[u8]) -> (Vec<u8>, &[u8]) {
     let (mut bytes, mut signs, mut at) = (Vec::with_capacity(text.len() / 4 * 3), Vec::new(), 0);
     let (mut goes_on, mut behind) = (true, text.len());
     // Lines of words between lines of data are skipped; only those behind the last line of data are
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn words_between_lines_are_left_out_and_what_follows_is_read() {
         let text = b"VGhlIHRpZGUgdHVybnMgdHdpY2UgYSBkYXks\r\nsome stray words here\r\nIGFuZCBub2JvZHkgd2FpdHMsIHNhaWQgdGhl\r\nIG1hbi4=\r\n-- \r\nA footer\r\n";
-        let (bytes, footer) = decoded(text);
+        let (bytes, footer) = decode_lenient(text);
         assert_eq!(bytes, b"The tide turns twice a day, and nobody waits, said the man.");
         assert_eq!(footer, b"-- \r\nA footer");
     }
@@ -108,7 +108,7 @@ mod tests {
     fn what_is_wrong_with_it_costs_itself_alone() {
         let whole = "The tide turns twice a day, and nobody waits.";
         let read = |text: &str| {
-            let (bytes, rest) = decoded(text.as_bytes());
+            let (bytes, rest) = decode_lenient(text.as_bytes());
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
             (text(&bytes), text(rest))
         };

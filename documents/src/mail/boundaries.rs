@@ -15,9 +15,9 @@ const MAX_BOUNDARIES: usize = 16;
 const MAX_LENGTH: usize = 140;
 
 /// Renames the boundaries of a message if the parser could mistake other text for them.
-pub(super) fn unmistakable(message: &[u8]) -> Cow<'_, [u8]> {
-    let declared = declared(message);
-    if !declared.iter().any(|boundary| is_mistakable(message, boundary)) {
+pub(super) fn with_unique_boundaries(message: &[u8]) -> Cow<'_, [u8]> {
+    let declared = declared_boundaries(message);
+    if !declared.iter().any(|boundary| occurs_elsewhere(message, boundary)) {
         return Cow::Borrowed(message);
     }
     let Some(fresh) = (0_u32..1_000)
@@ -57,7 +57,7 @@ pub(super) fn unmistakable(message: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Returns the boundaries that the headers declare, each once.
-fn declared(message: &[u8]) -> Vec<&[u8]> {
+fn declared_boundaries(message: &[u8]) -> Vec<&[u8]> {
     let mut all: Vec<&[u8]> = Vec::new();
     for line in message.split(|byte| *byte == b'\n') {
         if let Some((from, to)) = value(line) {
@@ -114,7 +114,7 @@ fn declaration(line: &[u8], declared: &[&[u8]]) -> Option<(usize, usize, usize)>
 }
 
 /// Returns whether a boundary occurs within a line or with text behind it.
-fn is_mistakable(message: &[u8], boundary: &[u8]) -> bool {
+fn occurs_elsewhere(message: &[u8], boundary: &[u8]) -> bool {
     let mark = [b"--", boundary].concat();
     let mut from = 0;
     while let Some(at) = memmem::find(&message[from..], &mark) {
@@ -137,14 +137,15 @@ mod tests {
     #[test]
     fn what_cannot_be_mistaken_stays_as_it_is() {
         let message = b"Content-Type: multipart/mixed; boundary=\"b\"\n\n--b\n\nx\n--b--\n";
-        assert!(matches!(unmistakable(message), Cow::Borrowed(_)));
-        assert!(matches!(unmistakable(b"From: a\n\nno parts, --b"), Cow::Borrowed(_)));
+        assert!(matches!(with_unique_boundaries(message), Cow::Borrowed(_)));
+        assert!(matches!(with_unique_boundaries(b"From: a\n\nno parts, --b"), Cow::Borrowed(_)));
     }
 
     #[test]
     fn lines_alone_are_boundaries() {
         let message = "Content-Type: multipart/mixed;\r\n boundary=b\r\n\r\n--b  \r\nContent-Type: multipart/related; boundary=bb\r\n\r\n--bb\r\n\r\na --b stays\r\n--bc, too\r\n--bb--\r\n--b--\r\n";
-        let renamed = String::from_utf8(unmistakable(message.as_bytes()).into_owned()).unwrap();
+        let renamed =
+            String::from_utf8(with_unique_boundaries(message.as_bytes()).into_owned()).unwrap();
         let (one, two) = ("=_tidegate_0_0_", "=_tidegate_0_1_");
         let expected = format!(
             "Content-Type: multipart/mixed;\r\n boundary=\"{one}\"\r\n\r\n--{one}  \r\nContent-Type: multipart/related; boundary=\"{two}\"\r\n\r\n--{two}\r\n\r\na --b stays\r\n--bc, too\r\n--{two}--\r\n--{one}--\r\n"
@@ -155,7 +156,8 @@ mod tests {
     #[test]
     fn an_outer_boundary_ends_the_parts_within() {
         let message = "Content-Type: multipart/mixed; boundary=12\n\n--12\nContent-Type: multipart/mixed; boundary=1\n\n--1\n\none\n--12\n\ntwo\n--1\n--12--\n";
-        let renamed = String::from_utf8(unmistakable(message.as_bytes()).into_owned()).unwrap();
+        let renamed =
+            String::from_utf8(with_unique_boundaries(message.as_bytes()).into_owned()).unwrap();
         let (outer, inner) = ("--=_tidegate_0_0_", "--=_tidegate_0_1_");
         let (_, parts) = renamed.split_once("one\n").unwrap();
         // Boundaries of closed parts are not recognized.

@@ -11,7 +11,7 @@ use super::base64;
 
 /// Joins adjacent encoded words in the header of a message and those of its parts, if a character
 /// is split between them.
-pub(super) fn joined(message: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+pub(super) fn join_split_words(message: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let mut whole = Vec::new();
     let mut copied = 0;
     for header in headers(&message) {
@@ -22,7 +22,7 @@ pub(super) fn joined(message: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
                 at += 2;
                 continue;
             };
-            if let Some(word) = joined_word(&run) {
+            if let Some(word) = join_words(&run) {
                 whole.extend_from_slice(&message[copied..at]);
                 whole.extend(word);
                 copied = at + length;
@@ -87,7 +87,7 @@ fn word_at(text: &[u8]) -> Option<(Word<'_>, usize)> {
             let spaced = |byte: &u8| if *byte == b'_' { b' ' } else { *byte };
             quoted_printable_decode(&payload.iter().map(spaced).collect::<Vec<_>>())?
         }
-        b"b" | b"B" => base64::decoded(payload).0,
+        b"b" | b"B" => base64::decode_lenient(payload).0,
         _ => return None,
     };
     let charset = charset.split(|byte| *byte == b'*').next()?;
@@ -95,7 +95,7 @@ fn word_at(text: &[u8]) -> Option<(Word<'_>, usize)> {
 }
 
 /// Makes one word of several of one charset. Returns `None` if each is valid by itself.
-fn joined_word(run: &[Word<'_>]) -> Option<Vec<u8>> {
+fn join_words(run: &[Word<'_>]) -> Option<Vec<u8>> {
     let (charset, _) = run.first()?;
     let encoding = Encoding::for_label(charset)?;
     let is_whole = |bytes: &[u8]| !encoding.decode_without_bom_handling(bytes).1;
@@ -118,7 +118,8 @@ mod tests {
     #[test]
     fn words_are_joined_where_a_character_is_split() {
         let read = |text: &str| {
-            String::from_utf8(joined(Cow::Borrowed(text.as_bytes())).into_owned()).unwrap()
+            String::from_utf8(join_split_words(Cow::Borrowed(text.as_bytes())).into_owned())
+                .unwrap()
         };
         assert_eq!(
             read("Subject: a =?utf-8?Q?5=E2=82?=\r\n =?UTF-8?b?rA==?= b\r\n\r\n=?x"),

@@ -2,7 +2,7 @@
 
 /// Converts enriched text to plain text: without its commands, and with its line ends. One line end
 /// is a space; each further one is a line end.
-pub(super) fn plain(enriched: &str) -> String {
+pub(super) fn to_plain_text(enriched: &str) -> String {
     let (mut plain, mut rest, mut parameters, mut breaks) = (String::new(), enriched, 0_usize, 0);
     let mut unfilled = 0_usize;
     while let Some(next) = rest.chars().next() {
@@ -55,7 +55,7 @@ mod tests {
             ("a < b <bold", "a < b <bold"),
             ("one<nl>two", "one\ntwo"),
         ] {
-            assert_eq!(plain(enriched), expected);
+            assert_eq!(to_plain_text(enriched), expected);
         }
     }
 }

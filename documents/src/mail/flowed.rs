@@ -4,16 +4,20 @@
 use mail_parser::{MessagePart, MimeHeaders as _};
 
 /// Joins the lines of each paragraph if the part's header states `format=flowed`.
-pub(super) fn unbroken(part: &MessagePart<'_>, text: String) -> String {
+pub(super) fn join_flowed_lines(part: &MessagePart<'_>, text: String) -> String {
     let attribute = |name| part.content_type().and_then(|kind| kind.attribute(name));
-    let says = |name, value| {
-        attribute(name).is_some_and(|said: &str| said.trim().eq_ignore_ascii_case(value))
+    let has_parameter = |name, value| {
+        attribute(name).is_some_and(|stated: &str| stated.trim().eq_ignore_ascii_case(value))
     };
-    if says("format", "flowed") { joined(&text, says("delsp", "yes")) } else { text }
+    if has_parameter("format", "flowed") {
+        join_lines(&text, has_parameter("delsp", "yes"))
+    } else {
+        text
+    }
 }
 
 /// Joins lines. `deletes` is `DelSp=yes`: the space at a line's end is not part of the text.
-fn joined(text: &str, deletes: bool) -> String {
+fn join_lines(text: &str, deletes: bool) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut open = None;
     for line in text.lines() {
@@ -37,7 +41,7 @@ fn joined(text: &str, deletes: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::joined;
+    use super::join_lines;
 
     #[test]
     fn lines_that_go_on_are_joined() {
@@ -48,7 +52,7 @@ mod tests {
             ("> said \n> so\n>> before \nan answer", false, "> said so\n>> before \nan answer"),
             ("-- \nAda", false, "-- \nAda"),
         ] {
-            assert_eq!(joined(text, deletes), expected, "{text:?}");
+            assert_eq!(join_lines(text, deletes), expected, "{text:?}");
         }
     }
 }

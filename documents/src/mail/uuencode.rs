@@ -1,7 +1,7 @@
 //! Uuencode, used before base64: four characters for three bytes; a line begins with its length.
 
 /// Decodes the lines between `begin` and `end`. Returns `None` without a `begin`.
-pub(super) fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     lines.find(|line| line.starts_with(b"begin "))?;
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
@@ -21,14 +21,14 @@ pub(super) fn decoded(text: &[u8]) -> Option<Vec<u8>> {
 
 /// Takes uuencoded files out of a text. Returns the rest of the text, and the files with their
 /// names.
-pub(super) fn within(text: &str) -> (String, Vec<(&str, Vec<u8>)>) {
+pub(super) fn take_out_files(text: &str) -> (String, Vec<(&str, Vec<u8>)>) {
     let (mut words, mut files, mut rest) = (String::new(), Vec::new(), text);
     while let Some((start, name)) = begin(rest) {
         let (before, file) = rest.split_at(start);
         let Some(end) = file.find("\nend") else { break };
         let (file, behind) = file.split_at(end + "\nend".len());
         let is_one = file.lines().skip(1).all(|line| line == "end" || is_line(line.as_bytes()));
-        match decoded(file.as_bytes()).filter(|bytes| is_one && !bytes.is_empty()) {
+        match decode(file.as_bytes()).filter(|bytes| is_one && !bytes.is_empty()) {
             Some(bytes) => {
                 words.push_str(before);
                 files.push((name, bytes));
@@ -74,17 +74,17 @@ mod tests {
     #[test]
     fn lines_are_unpacked() {
         let text = b"The tide:\r\n\r\nbegin 644 tide.txt\r\n#0V%T\r\n\"870\r\n`\r\nend\r\nafter";
-        assert_eq!(decoded(text).unwrap(), b"Catat");
-        assert_eq!(decoded(b"no mark"), None);
-        assert_eq!(decoded(b"begin 644 x"), Some(Vec::new()));
+        assert_eq!(decode(text).unwrap(), b"Catat");
+        assert_eq!(decode(b"no mark"), None);
+        assert_eq!(decode(b"begin 644 x"), Some(Vec::new()));
     }
 
     #[test]
     fn files_in_a_text_are_taken_out_of_it() {
         let text = "The tide:\n\nbegin 644 tide.txt\n#0V%T\n`\nend\nafter";
         let expected = ("The tide:\n\n\nafter".to_owned(), vec![("tide.txt", b"Cat".to_vec())]);
-        assert_eq!(within(text), expected);
+        assert_eq!(take_out_files(text), expected);
         let words = "We begin 644 x\nbegin 100 days\nof ebb and flow until they come to their\nend";
-        assert_eq!(within(words), (words.to_owned(), Vec::new()));
+        assert_eq!(take_out_files(words), (words.to_owned(), Vec::new()));
     }
 }

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use crate::{spaces::one_line, xml::Element};
 
 /// Returns what the controls of a document show, by their ids.
-pub(super) fn controls(content: &Element) -> HashMap<String, String> {
+pub(super) fn read_controls(content: &Element) -> HashMap<String, String> {
     let mut shown = HashMap::new();
     let mut open: Vec<&Element> = content.all("forms");
     while let Some(parent) = open.pop() {
         for control in parent.elements() {
-            match (control.attribute("id"), text_of(control)) {
+            match (control.attribute("id"), control_text(control)) {
                 (Some(id), Some(text)) => drop(shown.insert(id, text)),
                 _ => open.push(control),
             }
@@ -20,7 +20,7 @@ pub(super) fn controls(content: &Element) -> HashMap<String, String> {
 }
 
 /// Returns the label or value of a control, with the state of a box or a button.
-fn text_of(control: &Element) -> Option<String> {
+fn control_text(control: &Element) -> Option<String> {
     let value = |names: [&str; 3]| names.iter().find_map(|name| control.attribute(name));
     let text = match &*control.name {
         "checkbox" | "radio" => {

@@ -13,19 +13,19 @@ const OUTLINE: &str = "\u{fdd0}outline";
 
 /// Numbering of a level of a list.
 #[derive(Debug, Clone)]
-pub(super) struct Numbered {
+pub(super) struct Numbering {
     /// `1`, `a`, `A`, `i` or `I`, or the first numbers of another script; empty for none.
     format: String,
     /// Whether `aa` and `bb` follow `z`, instead of `aa` and `ab`.
     repeats_letters: bool,
     start: usize,
     /// Texts before and behind the number.
-    around: Option<(String, String)>,
+    prefix_suffix: Option<(String, String)>,
     /// Number of levels that are shown, from this one upwards.
     levels: usize,
 }
 
-impl Numbered {
+impl Numbering {
     fn number(&self, number: usize) -> String {
         match self.format.as_str() {
             "a" if self.repeats_letters => letters(number),
@@ -42,7 +42,7 @@ impl Numbered {
 }
 
 /// Reads the numbering of lists from the styles of a part, by style and level.
-pub(super) fn numbered(tree: &Element) -> HashMap<(String, usize), Numbered> {
+pub(super) fn read_numbering(tree: &Element) -> HashMap<(String, usize), Numbering> {
     let mut numbers = HashMap::new();
     let outlines = tree.all("outline-style").into_iter().map(|style| (OUTLINE.to_owned(), style));
     let lists = tree.all("list-style").into_iter();
@@ -57,29 +57,29 @@ pub(super) fn numbered(tree: &Element) -> HashMap<(String, usize), Numbered> {
             let repeats_letters = level.attribute("num-letter-sync").is_some_and(|it| it == "true");
             let start = number_of(level, "start-value").unwrap_or(1);
             let (before, behind) = (level.attribute("num-prefix"), level.attribute("num-suffix"));
-            let is_said = before.is_some() || behind.is_some();
-            let around = (before.unwrap_or_default(), behind.unwrap_or_default());
-            let around = is_said.then_some(around);
+            let is_stated = before.is_some() || behind.is_some();
+            let prefix_suffix = (before.unwrap_or_default(), behind.unwrap_or_default());
+            let prefix_suffix = is_stated.then_some(prefix_suffix);
             let levels = number_of(level, "display-levels").unwrap_or(1);
-            let numbered = Numbered { format, repeats_letters, start, around, levels };
-            numbers.insert((name.clone(), place), numbered);
+            let numbering = Numbering { format, repeats_letters, start, prefix_suffix, levels };
+            numbers.insert((name.clone(), place), numbering);
         }
     }
     numbers
 }
 
 impl Body<'_> {
-    pub(super) fn list(&mut self, list: &Element, text: &mut String) {
+    pub(super) fn write_list(&mut self, list: &Element, text: &mut String) {
         let style = list
             .attribute("style-name")
             .or_else(|| self.lists.last().map(|(style, _)| style.clone()))
             .unwrap_or_default();
         let level = self.lists.len();
-        let numbered = self.numbered.get(&(style.clone(), level)).cloned();
+        let numbering = self.numbering.get(&(style.clone(), level)).cloned();
         let goes_on = list.attribute("continue-numbering").as_deref() == Some("true")
             || list.attribute("continue-list").is_some();
-        let last = self.last.get(&style).copied().filter(|_| goes_on && level == 0);
-        let first = numbered.as_ref().map_or(1, |numbered| numbered.start);
+        let last = self.next_by_style.get(&style).copied().filter(|_| goes_on && level == 0);
+        let first = numbering.as_ref().map_or(1, |numbered| numbered.start);
         self.lists.push((style, last.unwrap_or(first)));
         for item in list.elements() {
             let mut mark = String::new();
@@ -87,25 +87,25 @@ impl Body<'_> {
             {
                 *number = number_of(item, "start-value").unwrap_or(*number);
                 let number = *number;
-                let sign = match &numbered {
+                let item_mark = match &numbering {
                     Some(numbered) => self.mark(numbered, number),
                     None => "- ".to_owned(),
                 };
-                mark = format!("{}{sign}", "  ".repeat(level.min(10)));
+                mark = format!("{}{item_mark}", "  ".repeat(level.min(10)));
                 if let Some((_, next)) = self.lists.last_mut() {
                     *next = number.saturating_add(1);
                 }
             }
             for element in item.elements() {
                 match &*element.name {
-                    "p" | "h" => self.paragraph(element, &std::mem::take(&mut mark), text),
-                    "list" => self.list(element, text),
-                    _ => self.blocks(element, text),
+                    "p" | "h" => self.write_paragraph(element, &std::mem::take(&mut mark), text),
+                    "list" => self.write_list(element, text),
+                    _ => self.write_blocks(element, text),
                 }
             }
         }
         if let Some((style, next)) = self.lists.pop().filter(|_| level == 0) {
-            self.last.insert(style, next);
+            self.next_by_style.insert(style, next);
         }
     }
 
@@ -114,7 +114,7 @@ impl Body<'_> {
         let Some(place) = level.checked_sub(1).filter(|place| *place < self.headings.len()) else {
             return String::new();
         };
-        let of = |place: usize| self.numbered.get(&(OUTLINE.to_owned(), place));
+        let of = |place: usize| self.numbering.get(&(OUTLINE.to_owned(), place));
         let is_unnumbered = heading.attribute("is-list-header").as_deref() == Some("true");
         let Some(numbered) = of(place).filter(|_| !is_unnumbered).cloned() else {
             return String::new();
@@ -136,26 +136,26 @@ impl Body<'_> {
             return String::new();
         }
         numbers.push(numbered.number(next));
-        let (before, behind) = numbered.around.unwrap_or_default();
+        let (before, behind) = numbered.prefix_suffix.unwrap_or_default();
         format!("{before}{}{behind} ", numbers.join("."))
     }
 
     /// Returns the mark before the item with this number.
-    fn mark(&self, numbered: &Numbered, number: usize) -> String {
-        if numbered.format.is_empty() && numbered.around.is_some() {
+    fn mark(&self, numbering: &Numbering, number: usize) -> String {
+        if numbering.format.is_empty() && numbering.prefix_suffix.is_some() {
             return String::new();
         }
         let level = self.lists.len().saturating_sub(1);
-        let above = level.saturating_sub(numbered.levels.saturating_sub(1))..level;
+        let above = level.saturating_sub(numbering.levels.saturating_sub(1))..level;
         let above = above.filter_map(|at| {
             // An open list holds the number of its next item, so the current item has one less.
             let (style, next) = self.lists.get(at)?;
-            let how = self.numbered.get(&(style.clone(), at))?;
-            Some(how.number(next.saturating_sub(1)))
+            let outer = self.numbering.get(&(style.clone(), at))?;
+            Some(outer.number(next.saturating_sub(1)))
         });
-        let numbers: Vec<String> = above.chain([numbered.number(number)]).collect();
+        let numbers: Vec<String> = above.chain([numbering.number(number)]).collect();
         let number = numbers.join(".");
-        match &numbered.around {
+        match &numbering.prefix_suffix {
             Some((before, behind)) => format!("{before}{number}{behind} "),
             None => format!("{number}. "),
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::{
     left_out::{Kind, Tally},
     math,
-    package::{Package, resolved},
+    package::{Package, resolve_path},
     unreadable::Unreadable,
     xml::Element,
 };
@@ -39,7 +39,7 @@ impl Objects {
                 },
                 // `optional` has counted a broken one.
                 None if !package.has(&format!("{folder}/content.xml")) => {
-                    tally.in_part(Kind::UnreadParts, 1, &folder);
+                    tally.add_in_part(Kind::UnreadParts, 1, &folder);
                 }
                 None => {}
             }
@@ -50,12 +50,12 @@ impl Objects {
 
 /// Returns the folder of an object.
 pub(super) fn folder(object: &Element) -> Option<String> {
-    object.attribute("href").map(|name| resolved("", &name))
+    object.attribute("href").map(|name| resolve_path("", &name))
 }
 
 /// Returns a formula's text: from its tree, or else as it was typed.
 pub(super) fn formula_text(formula: &Element) -> String {
-    let read = math::text(formula);
+    let read = math::formula_text(formula);
     let typed = || formula.all("annotation").first().map(|typed| typed.text().trim().to_owned());
     let read = if read.is_empty() { typed().unwrap_or_default() } else { read };
     if read.is_empty() { "[Formula without text]".to_owned() } else { read }

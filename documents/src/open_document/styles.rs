@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    colors::{Ground, TINY, hexadecimal},
+    colors::{Background, TINY, parse_hexadecimal},
     look::{Color, Look},
     symbols::Fonts,
     xml::Element,
@@ -29,7 +29,7 @@ pub(super) struct Styles {
 }
 
 impl Styles {
-    pub(super) fn learn(&mut self, tree: &Element) {
+    pub(super) fn read_styles(&mut self, tree: &Element) {
         for face in tree.all("font-face") {
             if let (Some(name), Some(family)) =
                 (face.attribute("name"), face.attribute("font-family"))
@@ -48,22 +48,23 @@ impl Styles {
                 self.hidden_pages.insert(name.clone());
             }
             let base = style.attribute("parent-style-name");
-            let look = style.child("text-properties").map(|text| self.look_of(text));
+            let look = style.child("text-properties").map(|text| self.look_of_properties(text));
             let mut look = look.unwrap_or_default();
             let around = ["paragraph-properties", "table-cell-properties"];
-            let ground = around.iter().find_map(|name| ground_of(style.child(name)?));
-            look.ground = look.ground.or(ground);
+            let background = around.iter().find_map(|name| background_of(style.child(name)?));
+            look.background = look.background.or(background);
             self.styles.insert((family, name), Style { base, look });
         }
     }
 
     /// Returns the look of an element: its style and the styles under it, over the look around it.
-    pub(super) fn look(&self, element: &Element, family: &str, around: Look) -> Look {
+    pub(super) fn look_of_element(&self, element: &Element, family: &str, around: Look) -> Look {
         let style = |name: String| self.styles.get(&(family.to_owned(), name));
         let first = element.attribute("style-name").and_then(style);
         let chain = std::iter::successors(first, |known| style(known.base.clone()?));
-        let look = chain.take(MAX_CHAIN).fold(Look::default(), |look, known| look.over(known.look));
-        look.over(around)
+        let look =
+            chain.take(MAX_CHAIN).fold(Look::default(), |look, known| look.or_from(known.look));
+        look.or_from(around)
     }
 
     /// Returns whether a slide is hidden.
@@ -71,7 +72,7 @@ impl Styles {
         page.attribute("style-name").is_some_and(|name| self.hidden_pages.contains(&name))
     }
 
-    fn look_of(&self, text: &Element) -> Look {
+    fn look_of_properties(&self, text: &Element) -> Look {
         let hidden = text.attribute("display").map(|display| display == "none");
         let face = text.attribute("font-name");
         let face = face.map(|name| self.faces.get(&name).cloned().unwrap_or(name));
@@ -85,7 +86,8 @@ impl Styles {
         });
         let line = ["text-line-through-style", "text-line-through-type"];
         let line = line.iter().find_map(|name| text.attribute(name));
-        let color = text.attribute("color").and_then(|it| hexadecimal(it.trim_start_matches('#')));
+        let color =
+            text.attribute("color").and_then(|it| parse_hexadecimal(it.trim_start_matches('#')));
         let size = text.attribute("font-size");
         let size = size.and_then(|size| size.strip_suffix("pt")?.parse::<f64>().ok());
         let is_automatic = text.attribute("use-window-font-color").as_deref() == Some("true");
@@ -98,16 +100,19 @@ impl Styles {
             capitals: text.attribute("text-transform").map(|it| it == "uppercase"),
             tiny: size.map(|size| size <= TINY),
             color,
-            ground: ground_of(text),
-            fonts: family.map(|family| Fonts::named(Some(&family), &[])),
+            background: background_of(text),
+            fonts: family.map(|family| Fonts::by_names(Some(&family), &[])),
         }
     }
 }
 
 /// Returns the background that properties state; `None` if none is stated.
-pub(super) fn ground_of(properties: &Element) -> Option<Ground> {
+pub(super) fn background_of(properties: &Element) -> Option<Background> {
     let color = properties.attribute("background-color").filter(|it| it != "transparent")?;
-    Some(hexadecimal(color.trim_start_matches('#')).map_or(Ground::Unknown, Ground::Plain))
+    Some(
+        parse_hexadecimal(color.trim_start_matches('#'))
+            .map_or(Background::Unknown, Background::Plain),
+    )
 }
 
 /// Removes the quotes of a font family, as in `'Wingdings 2'`.

@@ -8,7 +8,7 @@ const MAX_SPAN: usize = 60;
 
 impl Body<'_> {
     /// Writes a table, one row a line. Cells covered by others are empty.
-    pub(super) fn table(&mut self, table: &Element, text: &mut String) {
+    pub(super) fn write_table(&mut self, table: &Element, text: &mut String) {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
@@ -20,9 +20,9 @@ impl Body<'_> {
                     continue;
                 }
                 let mut inner = String::new();
-                let look = self.styles.look(cell, "table-cell", Look::default());
-                let ground = look.ground.unwrap_or(self.ground);
-                self.on(ground, |body| body.blocks(cell, &mut inner));
+                let look = self.styles.look_of_element(cell, "table-cell", Look::default());
+                let background = look.background.unwrap_or(self.background);
+                self.with_background(background, |body| body.write_blocks(cell, &mut inner));
                 let lines: Vec<&str> =
                     inner.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
                 let value = lines.join(if inner.contains(" | ") { "; " } else { " " });

@@ -45,7 +45,7 @@ const FORMS: [(&str, u32); 40] = [
 ];
 
 /// Returns the one or two letters of a form.
-pub(super) fn plain(form: char) -> Option<&'static str> {
+pub(super) fn plain_letters(form: char) -> Option<&'static str> {
     let mut place = u32::from(form).checked_sub(0xfe80)?;
     for (letter, forms) in FORMS {
         match place.checked_sub(forms) {
@@ -64,7 +64,13 @@ mod tests {
     fn each_form_is_its_letter() {
         let all =
             ['\u{fe80}', '\u{fe8e}', '\u{fe92}', '\u{feb0}', '\u{fee0}', '\u{fef4}', '\u{fefc}'];
-        assert_eq!(all.map(|form| plain(form).unwrap()), ["ء", "ا", "ب", "ز", "ل", "ي", "لا"]);
-        assert_eq!((plain('a'), plain('\u{fefd}'), plain('\u{fe7f}')), (None, None, None));
+        assert_eq!(
+            all.map(|form| plain_letters(form).unwrap()),
+            ["ء", "ا", "ب", "ز", "ل", "ي", "لا"]
+        );
+        assert_eq!(
+            (plain_letters('a'), plain_letters('\u{fefd}'), plain_letters('\u{fe7f}')),
+            (None, None, None)
+        );
     }
 }

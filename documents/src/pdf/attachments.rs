@@ -8,7 +8,7 @@ use hayro_interpret::hayro_syntax::{
     object::{Array, Dict, Name, ObjectIdentifier, Stream, String as PdfString},
 };
 
-use super::forms::{decoded, dictionaries};
+use super::forms::{decode_text, dictionaries};
 use crate::{context::Context, left_out::Kind, spaces::one_line};
 
 /// Most files that are read or named.
@@ -18,12 +18,12 @@ const MAX_NAMES: usize = 200;
 const MAX_DEPTH: usize = 4;
 
 /// Returns the text of the attachments, and whether any could be read. `None` if there are none.
-pub(super) fn of(file: &Pdf, context: &Context<'_>) -> Option<(String, bool)> {
+pub(super) fn read_attachments(file: &Pdf, context: &Context<'_>) -> Option<(String, bool)> {
     let xref = file.xref();
     let root = xref.get::<Dict<'_>>(xref.root_id())?;
     let is_portfolio = root.contains_key("Collection") && context.depth < MAX_DEPTH;
     let mut files = files(file, &root).unwrap_or_default();
-    add_noted(file, &mut files);
+    add_files_of_notes(file, &mut files);
     if !is_portfolio {
         let names: Vec<String> = files.iter().filter_map(name).collect();
         context.tally.add(Kind::Attachments, names.len());
@@ -43,7 +43,7 @@ pub(super) fn of(file: &Pdf, context: &Context<'_>) -> Option<(String, bool)> {
             }
             Some(Err(error)) => format!("[Attachment {name}: {error}]"),
             None => {
-                context.tally.in_part(Kind::UnreadParts, 1, &name);
+                context.tally.add_in_part(Kind::UnreadParts, 1, &name);
                 format!("[Attachment {name}: it is damaged]")
             }
         }
@@ -77,7 +77,7 @@ fn files<'a>(file: &'a Pdf, root: &Dict<'a>) -> Option<Vec<Dict<'a>>> {
 }
 
 /// Adds the files that notes on pages hold, unless they are named already.
-fn add_noted<'a>(file: &'a Pdf, files: &mut Vec<Dict<'a>>) {
+fn add_files_of_notes<'a>(file: &'a Pdf, files: &mut Vec<Dict<'a>>) {
     let mut known: HashSet<ObjectIdentifier> = files.iter().filter_map(Dict::obj_id).collect();
     let notes = file.pages().iter().filter_map(|page| page.raw().get::<Array<'_>>("Annots"));
     let notes = notes.flat_map(|notes| dictionaries(&notes, file.xref()).collect::<Vec<_>>());
@@ -92,6 +92,6 @@ fn add_noted<'a>(file: &'a Pdf, files: &mut Vec<Dict<'a>>) {
 
 fn name(file: &Dict<'_>) -> Option<String> {
     let name = file.get::<PdfString<'_>>("UF").or_else(|| file.get("F"))?;
-    let name = one_line(&decoded(name.as_bytes()));
+    let name = one_line(&decode_text(name.as_bytes()));
     (!name.is_empty()).then_some(name)
 }

@@ -6,7 +6,7 @@ use hayro_interpret::hayro_syntax::{
 };
 
 use super::{
-    forms::{HIDDEN, decoded, dictionaries},
+    forms::{HIDDEN, decode_text, dictionaries},
     layers::Layers,
 };
 use crate::spaces::one_line;
@@ -17,9 +17,9 @@ const MAX_COMMENTS: usize = 1_000;
 const COPY: usize = 12;
 
 /// Returns the comments of a page in their order, one a line. `words` is the text of the page.
-pub(super) fn of(page: &Page<'_>, layers: &Layers<'_>, words: &str) -> String {
+pub(super) fn read_comments(page: &Page<'_>, layers: &Layers<'_>, words: &str) -> String {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return String::new() };
-    let mut said: Option<String> = None;
+    let mut page_letters: Option<String> = None;
     let comments = dictionaries(&notes, layers.xref).take(MAX_COMMENTS).filter_map(|note| {
         let kind = note.get::<Name<'_>>("Subtype")?;
         // Drawn comments are mostly in the page's text already.
@@ -30,21 +30,24 @@ pub(super) fn of(page: &Page<'_>, layers: &Layers<'_>, words: &str) -> String {
             "FreeText" | "Stamp" => true,
             _ => return None,
         };
-        if note.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0) || layers.hide_note(&note)
+        if note.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0)
+            || layers.hides_annotation(&note)
         {
             return None;
         }
-        let text = decoded(note.get::<PdfString<'_>>("Contents")?.as_bytes());
+        let text = decode_text(note.get::<PdfString<'_>>("Contents")?.as_bytes());
         let text = one_line(&text);
-        let letters = letters(&text);
-        if letters.is_empty() {
+        let comment_letters = letters(&text);
+        if comment_letters.is_empty() {
             return None;
         }
-        let said = said.get_or_insert_with(|| self::letters(words));
-        if (is_drawn || letters.chars().count() >= COPY) && said.contains(&letters) {
+        let letters_of_page = page_letters.get_or_insert_with(|| self::letters(words));
+        if (is_drawn || comment_letters.chars().count() >= COPY)
+            && letters_of_page.contains(&comment_letters)
+        {
             return None;
         }
-        let author = note.get::<PdfString<'_>>("T").map(|author| decoded(author.as_bytes()));
+        let author = note.get::<PdfString<'_>>("T").map(|author| decode_text(author.as_bytes()));
         Some(match author.as_deref().map(str::trim).filter(|author| !author.is_empty()) {
             Some(author) => format!("[Comment by {author}: {text}]"),
             None => format!("[Comment: {text}]"),

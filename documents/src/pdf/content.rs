@@ -7,37 +7,41 @@ use hayro_interpret::{
 };
 
 /// Draws a page's content.
-pub(super) fn draw<'a>(page: &Page<'a>, context: &mut Context<'a>, device: &mut impl Device<'a>) {
-    let content = set_apart(page.page_stream().unwrap_or_default());
+pub(super) fn draw_content<'a>(
+    page: &Page<'a>,
+    context: &mut Context<'a>,
+    device: &mut impl Device<'a>,
+) {
+    let content = separate_adjacent_numbers(page.page_stream().unwrap_or_default());
     interpret(TypedIter::new(&content), page.resources(), context, device);
 }
 
 /// Inserts a space between the adjacent numbers of an array. `[(a)12-333(b)] TJ` moves by 12 and by -333;
 /// the interpreter would lose the second, which is the space between two words. Outside of arrays, where
 /// the number of operands counts, such numbers stay as they are.
-fn set_apart(content: &[u8]) -> Cow<'_, [u8]> {
+fn separate_adjacent_numbers(content: &[u8]) -> Cow<'_, [u8]> {
     let is_digit = |at: usize| content.get(at).is_some_and(|byte| byte.is_ascii_digit());
     let is_border =
-        |at: usize| at > 0 && is_digit(at - 1) && (is_digit(at + 1) || dot(content, at));
+        |at: usize| at > 0 && is_digit(at - 1) && (is_digit(at + 1) || is_fraction_at(content, at));
     if !memchr::memchr_iter(b'-', content).any(is_border) {
         return Cow::Borrowed(content);
     }
-    let (mut apart, mut from, mut state) =
+    let (mut separated, mut from, mut state) =
         (Vec::with_capacity(content.len() + 64), 0, State::default());
     for (at, byte) in content.iter().enumerate() {
         if state.is_in_number_of_array() && *byte == b'-' && is_border(at) {
-            apart.extend_from_slice(content.get(from..at).unwrap_or_default());
-            apart.push(b' ');
+            separated.extend_from_slice(content.get(from..at).unwrap_or_default());
+            separated.push(b' ');
             from = at;
         }
         state.take(*byte);
     }
-    apart.extend_from_slice(content.get(from..).unwrap_or_default());
-    Cow::Owned(apart)
+    separated.extend_from_slice(content.get(from..).unwrap_or_default());
+    Cow::Owned(separated)
 }
 
 /// Whether a fraction without a whole part follows the sign: `-.5`.
-fn dot(content: &[u8], at: usize) -> bool {
+fn is_fraction_at(content: &[u8], at: usize) -> bool {
     content.get(at + 1) == Some(&b'.') && content.get(at + 2).is_some_and(u8::is_ascii_digit)
 }
 
@@ -110,18 +114,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_an_array_are_set_apart_and_nothing_else() {
-        let apart =
-            |content: &str| String::from_utf8(set_apart(content.as_bytes()).into_owned()).unwrap();
-        assert_eq!(apart("[(a)12-333(b)-.5-.25] TJ"), "[(a)12 -333(b)-.5 -.25] TJ");
+    fn numbers_of_an_array_are_separated_and_nothing_else() {
+        let separated = |content: &str| {
+            String::from_utf8(separate_adjacent_numbers(content.as_bytes()).into_owned()).unwrap()
+        };
+        assert_eq!(separated("[(a)12-333(b)-.5-.25] TJ"), "[(a)12 -333(b)-.5 -.25] TJ");
         for content in [
             "[(1-2 \\) 3-4 (5-6) )] TJ",
             "/A1-2 gs 0.00-35 0 m",
             "[/F1-2 <31-32>] TJ",
             "% [1-2\n[3--4] 0 d",
         ] {
-            assert_eq!(apart(content), content);
+            assert_eq!(separated(content), content);
         }
-        assert_eq!(apart("[1 % 2-3]\r 4-5]"), "[1 % 2-3]\r 4 -5]");
+        assert_eq!(separated("[1 % 2-3]\r 4-5]"), "[1 % 2-3]\r 4 -5]");
     }
 }

@@ -36,7 +36,7 @@ const MAX_PARENTS: usize = 32;
 
 /// The value of a field.
 #[derive(Debug)]
-pub(super) struct Value {
+pub(super) struct FieldValue {
     pub(super) place: Rect,
     pub(super) text: String,
     /// Whether it begins at the top of its place.
@@ -46,39 +46,39 @@ pub(super) struct Value {
 }
 
 /// Returns the values of the fields that a page shows.
-pub(super) fn values(page: &Page<'_>, layers: &Layers<'_>) -> Vec<Value> {
+pub(super) fn field_values(page: &Page<'_>, layers: &Layers<'_>) -> Vec<FieldValue> {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
-    let fields = dictionaries(&notes, layers.xref).filter(|field| !layers.hide_note(field));
-    fields.filter_map(|field| value(&field)).collect()
+    let fields = dictionaries(&notes, layers.xref).filter(|field| !layers.hides_annotation(field));
+    fields.filter_map(|field| read_value(&field)).collect()
 }
 
-fn value(field: &Dict<'_>) -> Option<Value> {
+fn read_value(field: &Dict<'_>) -> Option<FieldValue> {
     let is_widget = field.get::<Name<'_>>("Subtype").is_some_and(|name| name.as_str() == "Widget");
-    let flags = match inherited(field, "Ff") {
+    let flags = match inherited_entry(field, "Ff") {
         Some(Object::Number(flags)) => flags.as_i64() as u32,
         _ => 0,
     };
     let hidden = field.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0);
     let place = field.get::<PdfRect>("Rect").filter(|_| is_widget && !hidden)?.to_kurbo();
-    if matches!(inherited(field, "FT"), Some(Object::Name(kind)) if kind.as_str() == "Btn") {
+    if matches!(inherited_entry(field, "FT"), Some(Object::Name(kind)) if kind.as_str() == "Btn") {
         let is_off = !is_checked(field, flags);
         let text = if is_off { "[ ]" } else { "[x]" }.to_owned();
         let is_button = flags & PUSH_BUTTON != 0;
-        return (!is_button).then_some(Value { place, text, is_from_top: false, is_off });
+        return (!is_button).then_some(FieldValue { place, text, is_from_top: false, is_off });
     }
     if flags & PASSWORD != 0 {
         return None;
     }
-    let values = chosen(field).into_iter();
-    let shown = values.map(|value| shown(field, &value).unwrap_or(value));
+    let values = chosen_values(field).into_iter();
+    let shown = values.map(|value| shown_value(field, &value).unwrap_or(value));
     let text = shown.collect::<Vec<_>>().join("\n").replace("\r\n", "\n").replace('\r', "\n");
     let is_from_top = flags & MULTILINE != 0 || text.contains('\n');
-    (!text.is_empty()).then_some(Value { place, text, is_from_top, is_off: false })
+    (!text.is_empty()).then_some(FieldValue { place, text, is_from_top, is_off: false })
 }
 
 /// Whether a check box or a radio button is on.
 fn is_checked(field: &Dict<'_>, flags: u32) -> bool {
-    let state = field.get::<Name<'_>>("AS").or_else(|| match inherited(field, "V") {
+    let state = field.get::<Name<'_>>("AS").or_else(|| match inherited_entry(field, "V") {
         // The value of radio buttons does not tell which one is on.
         Some(Object::Name(state)) if flags & RADIO == 0 => Some(state),
         _ => None,
@@ -87,7 +87,7 @@ fn is_checked(field: &Dict<'_>, flags: u32) -> bool {
 }
 
 /// Returns an entry of a field, or of the closest ancestor that has it.
-fn inherited<'a>(field: &Dict<'a>, key: &str) -> Option<Object<'a>> {
+fn inherited_entry<'a>(field: &Dict<'a>, key: &str) -> Option<Object<'a>> {
     let mut next = Some(field.clone());
     let mut chain = std::iter::from_fn(|| {
         let field = next.take()?;
@@ -98,14 +98,14 @@ fn inherited<'a>(field: &Dict<'a>, key: &str) -> Option<Object<'a>> {
 }
 
 /// Returns a field's value; a list may have several.
-fn chosen(field: &Dict<'_>) -> Vec<String> {
-    let of = |text: PdfString<'_>| decoded(text.as_bytes());
-    match inherited(field, "V") {
+fn chosen_values(field: &Dict<'_>) -> Vec<String> {
+    let of = |text: PdfString<'_>| decode_text(text.as_bytes());
+    match inherited_entry(field, "V") {
         Some(Object::Array(several)) => several.iter::<PdfString<'_>>().map(of).collect(),
         Some(Object::String(text)) => vec![of(text)],
         Some(Object::Name(name)) => vec![name.as_str().to_owned()],
         Some(Object::Stream(text)) => {
-            text.decoded_data().iter().map(|text| decoded(text)).collect()
+            text.decoded_data().iter().map(|text| decode_text(text)).collect()
         }
         _ => Vec::new(),
     }
@@ -121,10 +121,10 @@ pub(super) fn is_dynamic(file: &Pdf) -> bool {
 }
 
 /// Returns the label that a menu shows for a value.
-fn shown(field: &Dict<'_>, value: &str) -> Option<String> {
-    let Some(Object::Array(choices)) = inherited(field, "Opt") else { return None };
+fn shown_value(field: &Dict<'_>, value: &str) -> Option<String> {
+    let Some(Object::Array(choices)) = inherited_entry(field, "Opt") else { return None };
     choices.iter::<Array<'_>>().find_map(|choice| {
-        let mut pair = choice.iter::<PdfString<'_>>().map(|text| decoded(text.as_bytes()));
+        let mut pair = choice.iter::<PdfString<'_>>().map(|text| decode_text(text.as_bytes()));
         (pair.next()? == value).then(|| pair.next())?
     })
 }
@@ -141,7 +141,7 @@ pub(super) fn dictionaries<'a>(
 }
 
 /// Decodes a text string: UTF-16 or UTF-8 with a byte order mark, otherwise Windows-1252.
-pub(super) fn decoded(bytes: &[u8]) -> String {
+pub(super) fn decode_text(bytes: &[u8]) -> String {
     match encoding_rs::Encoding::for_bom(bytes) {
         Some((encoding, mark)) => {
             encoding.decode_without_bom_handling(&bytes[mark..]).0.into_owned()

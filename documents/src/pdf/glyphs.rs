@@ -27,13 +27,13 @@ use hayro_interpret::{
 
 use super::{
     comments, content,
-    endless::Rest,
-    forms::{self, Value},
+    forms::{self, FieldValue},
     layers::Layers,
     meaning::{Meanings, UNKNOWN, is_inked, is_text},
+    page_budget::PageBudget,
     rules::Rules,
-    sight::Sight,
     strikes,
+    visibility::Visibility,
 };
 
 /// Most letters of one page; a page that draws more is no text.
@@ -52,7 +52,7 @@ const UNKNOWN_TEXT: &str = "\u{fffd}";
 const EM: f64 = 1_000.0;
 
 /// Most codes whose meaning is kept while a string is drawn.
-const MAX_KEPT: usize = 256;
+const MAX_KNOWN_CODES: usize = 256;
 
 /// Height in points of the bands of a page by which drawn letters are found again.
 const BAND: f64 = 32.0;
@@ -91,30 +91,30 @@ const TINY: f64 = 2.0;
 
 /// The content of a page.
 #[derive(Debug, Default)]
-pub(super) struct Letters {
+pub(super) struct PageLetters {
     pub(super) glyphs: Vec<Glyph>,
     /// Straight lines.
     pub(super) rules: Rules,
     /// Whether it draws a picture.
-    pub(super) pictures: bool,
+    pub(super) has_picture: bool,
     /// Number of letters of unknown meaning. U+FFFD stands for each if they are few.
     pub(super) unknown: usize,
     /// Whether a font could not be read at all.
-    font_lost: bool,
+    has_lost_font: bool,
     /// Letters that are not seen.
     pub(super) hidden: Vec<Glyph>,
     /// Whether it is a scan without a layer of text.
     is_bare_scan: bool,
 }
 
-impl Letters {
+impl PageLetters {
     /// Whether the page shows more than its text contains.
     pub(super) fn shows_more(&self, words: &str) -> bool {
         let letters = words.chars().filter(|c| !c.is_whitespace());
-        let is_stamped = self.is_bare_scan && letters.take(FEW_LETTERS).count() < FEW_LETTERS;
-        self.font_lost
-            || (words.is_empty() && self.pictures)
-            || is_stamped
+        let is_stamped_scan = self.is_bare_scan && letters.take(FEW_LETTERS).count() < FEW_LETTERS;
+        self.has_lost_font
+            || (words.is_empty() && self.has_picture)
+            || is_stamped_scan
             || self.is_mostly_unknown()
     }
 
@@ -125,13 +125,13 @@ impl Letters {
 
 /// Draws a page's content and its annotations (fields and notes), and collects the letters.
 ///
-/// Unwinds where the page takes more than a page [may](super::endless).
-pub(super) fn draw<'a>(
+/// Unwinds where the page takes more than a page [may](super::page_budget).
+pub(super) fn collect_letters<'a>(
     page: &Page<'a>,
     layers: &Layers<'a>,
     cache: &InterpreterCache<'a>,
-    rest: Rest,
-) -> Letters {
+    budget: PageBudget,
+) -> PageLetters {
     let font_lost = Arc::new(AtomicBool::new(false));
     let lost = Arc::clone(&font_lost);
     let settings = InterpreterSettings {
@@ -140,7 +140,7 @@ pub(super) fn draw<'a>(
                 lost.store(true, Ordering::Relaxed);
             }
         }),
-        // `content::draw` draws the content separately.
+        // `content::draw_content` draws the content separately.
         render_content: RenderContent::ANNOTATIONS,
         ..InterpreterSettings::default()
     };
@@ -149,36 +149,41 @@ pub(super) fn draw<'a>(
     let turned = page.initial_transform(true);
     let turned = Affine::new(turned.as_coeffs());
     let mut context = Context::new(turned, bounds, cache, layers.xref, settings);
-    let mut pen = Pen {
-        page: Letters::default(),
+    let mut collector = LetterCollector {
+        page: PageLetters::default(),
         bounds,
         meanings: Meanings::of(page),
-        replaced: Vec::new(),
-        unshown: Vec::new(),
-        drawn: HashMap::new(),
-        sight: Sight::default(),
-        rest,
-        pictured: 0.0,
-        noted: None,
+        open_marked_content: Vec::new(),
+        is_hidden_layer: Vec::new(),
+        positions_by_letter: HashMap::new(),
+        visibility: Visibility::default(),
+        budget,
+        picture_area: 0.0,
+        annotation_letters: None,
         layers,
-        off_layers: 0,
-        off_notes: off_notes(page, layers, turned),
+        open_hidden_layers: 0,
+        hidden_notes: hidden_notes(page, layers, turned),
     };
-    content::draw(page, &mut context, &mut pen);
-    pen.noted = Some(Vec::new());
-    interpret_page(page, &mut context, &mut pen);
-    pen.page.unknown += pen.meanings.unknown;
-    pen.keep_what_is_seen();
-    if pen.page.is_mostly_unknown() {
-        pen.page.glyphs.retain(|glyph| !glyph.text.contains(UNKNOWN));
+    content::draw_content(page, &mut context, &mut collector);
+    collector.annotation_letters = Some(Vec::new());
+    interpret_page(page, &mut context, &mut collector);
+    collector.page.unknown += collector.meanings.unknown;
+    collector.move_hidden_letters();
+    if collector.page.is_mostly_unknown() {
+        collector.page.glyphs.retain(|glyph| !glyph.text.contains(UNKNOWN));
     }
-    let struck = strikes::noted(page, layers.xref, turned);
-    strikes::mark(&mut pen.page.glyphs, &pen.page.rules, &struck, &pen.rest);
-    for value in forms::values(page, layers) {
-        pen.write(&value, turned.transform_rect_bbox(value.place));
+    let struck = strikes::struck_by_notes(page, layers.xref, turned);
+    strikes::mark_struck(
+        &mut collector.page.glyphs,
+        &collector.page.rules,
+        &struck,
+        &collector.budget,
+    );
+    for value in forms::field_values(page, layers) {
+        collector.add_field_value(&value, turned.transform_rect_bbox(value.place));
     }
-    pen.page.font_lost = font_lost.load(Ordering::Relaxed);
-    pen.page
+    collector.page.has_lost_font = font_lost.load(Ordering::Relaxed);
+    collector.page
 }
 
 /// Whether the content of a page, or a part of it, is not empty but decodes to nothing.
@@ -196,9 +201,10 @@ pub(super) fn is_damaged(page: &Page<'_>) -> bool {
 }
 
 /// Returns the places of notes in layers that are not shown.
-fn off_notes(page: &Page<'_>, layers: &Layers<'_>, turned: Affine) -> Vec<Rect> {
+fn hidden_notes(page: &Page<'_>, layers: &Layers<'_>, turned: Affine) -> Vec<Rect> {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
-    let notes = forms::dictionaries(&notes, layers.xref).filter(|note| layers.hide_note(note));
+    let notes =
+        forms::dictionaries(&notes, layers.xref).filter(|note| layers.hides_annotation(note));
     let places = notes.filter_map(|note| note.get::<PdfRect>("Rect"));
     places.map(|place| turned.transform_rect_bbox(place.to_kurbo())).collect()
 }
@@ -207,37 +213,37 @@ fn off_notes(page: &Page<'_>, layers: &Layers<'_>, turned: Affine) -> Vec<Rect> 
 type Placed = ((f64, f64), usize);
 
 /// Collects letters while the page is drawn.
-struct Pen<'a, 'l> {
-    page: Letters,
+struct LetterCollector<'a, 'l> {
+    page: PageLetters,
     /// The page. Letters outside of it are not seen.
     bounds: Rect,
     meanings: Meanings<'a>,
     /// Open marked content: its replacement text (`ActualText`) if it has one, and the index of its first
     /// letter.
-    replaced: Vec<Option<(String, usize)>>,
+    open_marked_content: Vec<Option<(String, usize)>>,
     /// Whether each open marked content is a layer that is not shown.
-    unshown: Vec<bool>,
+    is_hidden_layer: Vec<bool>,
     /// Positions of drawn letters, to find letters drawn again for weight. Keyed by letter, direction and
     /// band.
-    drawn: HashMap<(u64, u16, i64), Vec<Placed>>,
+    positions_by_letter: HashMap<(u64, u16, i64), Vec<Placed>>,
     /// Visibility of the letters.
-    sight: Sight,
+    visibility: Visibility,
     /// Remaining limits of the page.
-    rest: Rest,
+    budget: PageBudget,
     /// Area of the pictures.
-    pictured: f64,
+    picture_area: f64,
     /// Positions of the letters that notes and fields draw; `None` while the page's content is drawn.
-    noted: Option<Vec<Point>>,
+    annotation_letters: Option<Vec<Point>>,
     layers: &'l Layers<'a>,
     /// Number of open layers that are not shown.
-    off_layers: usize,
+    open_hidden_layers: usize,
     /// Places of notes in layers that are not shown.
-    off_notes: Vec<Rect>,
+    hidden_notes: Vec<Rect>,
 }
 
 /// How a letter is drawn.
 #[derive(Debug, Clone, Copy)]
-struct Ink {
+struct LetterPaint {
     /// `None` if it is not one color.
     color: Option<[u8; 3]>,
     is_painted: bool,
@@ -245,16 +251,17 @@ struct Ink {
     is_stroked: bool,
 }
 
-impl Pen<'_, '_> {
+impl LetterCollector<'_, '_> {
     /// Moves letters that are not seen to `hidden`. The words of a scan lie under its picture or have no
     /// color, but count as seen.
-    fn keep_what_is_seen(&mut self) {
+    fn move_hidden_letters(&mut self) {
         let sizes = self.page.glyphs.iter().map(|glyph| glyph.size);
         let has_others = sizes.fold(0.0, f64::max) > 2.0 * TINY;
-        let is_picture = self.pictured > MOST_OF_PAGE * self.bounds.area();
-        let is_scan = is_picture || (self.page.pictures && self.sight.has_mostly_unpainted());
-        self.page.is_bare_scan = is_picture && !self.sight.has_unpainted();
-        let seen = self.sight.seen(is_scan, &self.rest);
+        let is_picture = self.picture_area > MOST_OF_PAGE * self.bounds.area();
+        let is_scan =
+            is_picture || (self.page.has_picture && self.visibility.has_mostly_unpainted());
+        self.page.is_bare_scan = is_picture && !self.visibility.has_unpainted();
+        let seen = self.visibility.visible_letters(is_scan, &self.budget);
         let mut seen = seen
             .into_iter()
             .zip(&self.page.glyphs)
@@ -272,7 +279,14 @@ impl Pen<'_, '_> {
         self.page.hidden.extend(hidden);
     }
 
-    fn add(&mut self, text: Rc<str>, at: Affine, advance: f64, vertical: bool, ink: Ink) {
+    fn add_letter(
+        &mut self,
+        text: Rc<str>,
+        at: Affine,
+        advance: f64,
+        vertical: bool,
+        paint: LetterPaint,
+    ) {
         let (start, end) = (at * Point::ZERO, at * Point::new(advance, 0.0));
         let (up, em) = (at * Point::new(0.0, EM) - start, at * Point::new(EM, 0.0) - start);
         let size = up.hypot();
@@ -280,64 +294,78 @@ impl Pen<'_, '_> {
             return;
         }
         let along = end - start;
-        let turn = if vertical { 900 } else { turn(em) };
+        let turn = if vertical { 900 } else { reading_direction(em) };
         let length = if vertical { size } else { along.hypot() };
-        let (x, y) = frame(start, turn);
-        let Ink { color, is_stroked, .. } = ink;
-        let is_painted = ink.is_painted && em.hypot() > NARROW * size;
+        let (x, y) = to_reading_frame(start, turn);
+        let LetterPaint { color, is_stroked, .. } = paint;
+        let is_painted = paint.is_painted && em.hypot() > NARROW * size;
         let place = Rect::from_points(start - up * 0.2, end + up * 0.8);
         let place = if vertical { place.inflate(size, size) } else { place };
-        if !place.overlaps(self.bounds) || self.is_off(start) {
+        if !place.overlaps(self.bounds) || self.is_in_hidden_layer(start) {
             self.page.hidden.push(Glyph { text, x: (x, x + length), y, size, turn });
             return;
         }
-        if let Some(noted) = &mut self.noted {
-            noted.push(start + along * 0.5);
+        if let Some(positions) = &mut self.annotation_letters {
+            positions.push(start + along * 0.5);
         }
         let middle = start + (along + up * 0.6) * 0.5;
         if !text.trim().is_empty()
-            && let Some(first) = self.drawn_before(&text, turn, (x, y), 0.12 * size)
+            && let Some(first) = self.find_or_record(&text, turn, (x, y), 0.12 * size)
         {
             // The copy drawn last is on top, but an outline leaves its inside free.
-            self.sight.again(first, middle, size, color.filter(|_| !is_stroked), is_painted);
+            self.visibility.replace_letter(
+                first,
+                middle,
+                size,
+                color.filter(|_| !is_stroked),
+                is_painted,
+            );
             return;
         }
         self.page.glyphs.push(Glyph { text, x: (x, x + length), y, size, turn });
-        self.sight.letter(middle, size, color, is_painted);
+        self.visibility.add_letter(middle, size, color, is_painted);
     }
 
     /// Whether a letter drawn now is in a layer that is not shown.
-    fn is_off(&self, at: Point) -> bool {
-        let is_in_note = self.noted.is_some() && self.off_notes.iter().any(|it| it.contains(at));
-        self.off_layers > 0 || is_in_note
+    fn is_in_hidden_layer(&self, at: Point) -> bool {
+        let is_in_note =
+            self.annotation_letters.is_some() && self.hidden_notes.iter().any(|it| it.contains(at));
+        self.open_hidden_layers > 0 || is_in_note
     }
 
     /// Returns the index of the same letter drawn before at this position. If there is none, records this
     /// one.
-    fn drawn_before(&mut self, text: &str, turn: u16, at: (f64, f64), near: f64) -> Option<usize> {
+    fn find_or_record(
+        &mut self,
+        text: &str,
+        turn: u16,
+        at: (f64, f64),
+        near: f64,
+    ) -> Option<usize> {
         // The cast fits: a page is some hundreds of points high.
         let band = |y: f64| (y / BAND).floor() as i64;
-        let letter = identity(text);
+        let letter = letter_id(text);
         // Only letters of more than 260 points reach more than three bands.
         let (first, last) = (band(at.1 - near), band(at.1 + near));
-        let again = (first..=last).take(3).find_map(|band| {
+        let known = (first..=last).take(3).find_map(|band| {
             // Pages repeat a letter soon after, or layer by layer: only the last letters are checked.
-            let mut last = self.drawn.get(&(letter, turn, band))?.iter().rev().take(400);
+            let mut last =
+                self.positions_by_letter.get(&(letter, turn, band))?.iter().rev().take(400);
             let near = |(x, y): (f64, f64)| (x - at.0).abs() < near && (y - at.1).abs() < near;
             last.find(|(place, _)| near(*place)).map(|(_, number)| *number)
         });
-        if again.is_none() {
+        if known.is_none() {
             let place = (at, self.page.glyphs.len());
-            self.drawn.entry((letter, turn, band(at.1))).or_default().push(place);
+            self.positions_by_letter.entry((letter, turn, band(at.1))).or_default().push(place);
         }
-        again
+        known
     }
 
     /// Adds the value of a form's field, unless the field draws letters itself or the page's content has
     /// the same ones in its place.
-    fn write(&mut self, value: &Value, place: Rect) {
-        self.rest.go_on();
-        if self.noted.iter().flatten().any(|at| place.contains(*at)) {
+    fn add_field_value(&mut self, value: &FieldValue, place: Rect) {
+        self.budget.check_time();
+        if self.annotation_letters.iter().flatten().any(|at| place.contains(*at)) {
             return;
         }
         let printed = self.page.glyphs.iter().filter(|glyph| {
@@ -373,7 +401,7 @@ impl Pen<'_, '_> {
 }
 
 /// Returns the direction of reading in tenths of a degree. Near a quarter turn, it is that quarter.
-fn turn(along: Vec2) -> u16 {
+fn reading_direction(along: Vec2) -> u16 {
     let degrees = along.atan2().to_degrees().rem_euclid(360.0);
     let quarter = (degrees / 90.0).round() * 90.0;
     let degrees = if (degrees - quarter).abs() < SLANT { quarter } else { degrees };
@@ -383,7 +411,7 @@ fn turn(along: Vec2) -> u16 {
 }
 
 /// Returns a number that identifies a letter: the code of a single character, otherwise a hash.
-fn identity(text: &str) -> u64 {
+fn letter_id(text: &str) -> u64 {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
         (Some(letter), None) => u64::from(u32::from(letter)),
@@ -396,7 +424,7 @@ fn identity(text: &str) -> u64 {
 }
 
 /// Converts a point to the frame of a direction of reading.
-pub(super) fn frame(at: Point, turn: u16) -> (f64, f64) {
+pub(super) fn to_reading_frame(at: Point, turn: u16) -> (f64, f64) {
     match turn {
         0 => (at.x, at.y),
         900 => (at.y, -at.x),
@@ -409,45 +437,45 @@ pub(super) fn frame(at: Point, turn: u16) -> (f64, f64) {
     }
 }
 
-impl<'a> Device<'a> for Pen<'a, '_> {
+impl<'a> Device<'a> for LetterCollector<'a, '_> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
-        self.rest.go_on();
+        self.budget.check_time();
         let is_painted = !matches!(mode, DrawMode::Invisible) && !is_transparent(&props);
         let is_stroked = !matches!(mode, DrawMode::Fill(_));
-        let ink = Ink { color: color(&props), is_painted, is_stroked };
+        let paint = LetterPaint { color: color(&props), is_painted, is_stroked };
         let vertical = run.writing_mode() == WritingMode::Vertical;
         // A run has one font, so the meaning and width of a code are looked up once.
-        let mut kept: Vec<(u32, Option<Rc<str>>, f64)> = Vec::new();
+        let mut known_codes: Vec<(u32, Option<Rc<str>>, f64)> = Vec::new();
         for glyph in run.glyphs() {
             if self.page.glyphs.len() + self.page.hidden.len() >= MAX_GLYPHS {
                 return;
             }
             let code = glyph.char_code();
-            let (text, advance) = match kept.iter().find(|(known, ..)| *known == code) {
+            let (text, advance) = match known_codes.iter().find(|(known, ..)| *known == code) {
                 Some((_, text, advance)) => (text.clone(), *advance),
                 None => {
-                    let text: Option<Rc<str>> = self.meanings.find(glyph).map(Rc::from);
+                    let text: Option<Rc<str>> = self.meanings.glyph_text(glyph).map(Rc::from);
                     let advance = match &**glyph {
                         Drawn::Outline(outline) => outline.advance_width(),
                         Drawn::Type3(picture) => picture.advance_width(),
                     };
                     let advance = f64::from(advance.unwrap_or(500.0));
-                    if kept.len() < MAX_KEPT {
-                        kept.push((code, text.clone(), advance));
+                    if known_codes.len() < MAX_KNOWN_CODES {
+                        known_codes.push((code, text.clone(), advance));
                     }
                     (text, advance)
                 }
             };
             match text {
                 Some(text) => {
-                    self.rest.letter(&text);
+                    self.budget.take_text(&text);
                     let at = props.transform * glyph.transform();
-                    self.add(text, at, advance, vertical, ink);
+                    self.add_letter(text, at, advance, vertical, paint);
                 }
                 None if is_inked(glyph) => {
                     self.page.unknown += 1;
                     let at = props.transform * glyph.transform();
-                    self.add(UNKNOWN_TEXT.into(), at, advance, vertical, ink);
+                    self.add_letter(UNKNOWN_TEXT.into(), at, advance, vertical, paint);
                 }
                 None => {}
             }
@@ -455,27 +483,27 @@ impl<'a> Device<'a> for Pen<'a, '_> {
     }
 
     fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {
-        let is_off = tag == b"OC" && properties.is_some_and(|layer| self.layers.hide(layer));
-        self.off_layers += usize::from(is_off);
-        self.unshown.push(is_off);
+        let is_off = tag == b"OC" && properties.is_some_and(|layer| self.layers.hides(layer));
+        self.open_hidden_layers += usize::from(is_off);
+        self.is_hidden_layer.push(is_off);
         let words = properties
             .and_then(|properties| properties.get::<PdfString<'_>>("ActualText"))
-            .map(|words| forms::decoded(words.as_bytes()));
-        self.replaced.push(words.map(|words| (words, self.page.glyphs.len())));
+            .map(|words| forms::decode_text(words.as_bytes()));
+        self.open_marked_content.push(words.map(|words| (words, self.page.glyphs.len())));
     }
 
     fn end_marked_content(&mut self) {
-        self.off_layers -= usize::from(self.unshown.pop() == Some(true));
-        let Some(Some((words, first))) = self.replaced.pop() else { return };
+        self.open_hidden_layers -= usize::from(self.is_hidden_layer.pop() == Some(true));
+        let Some(Some((words, first))) = self.open_marked_content.pop() else { return };
         let words: String = words.chars().filter(|c| is_text(*c)).collect();
         let Some(last) = self.page.glyphs.get(first..).and_then(<[Glyph]>::last).cloned() else {
             return;
         };
         self.page.glyphs.truncate(first + 1);
-        self.sight.truncate(first + 1);
+        self.visibility.truncate(first + 1);
         if words.is_empty() {
             self.page.glyphs.truncate(first);
-            self.sight.truncate(first);
+            self.visibility.truncate(first);
         } else if let Some(glyph) = self.page.glyphs.last_mut() {
             glyph.text = words.into();
             if (last.y - glyph.y).abs() < glyph.size * 0.5 {
@@ -485,13 +513,13 @@ impl<'a> Device<'a> for Pen<'a, '_> {
     }
 
     fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
-        self.rest.clip();
-        self.page.pictures = true;
+        self.budget.take_clip();
+        self.page.has_picture = true;
         let place = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
         let place = props.transform.transform_rect_bbox(place);
-        self.pictured += self.sight.clipped(place).intersect(self.bounds).area();
+        self.picture_area += self.visibility.clipped(place).intersect(self.bounds).area();
         let is_opaque = has_no_holes(&image) && props.soft_mask.is_none();
-        self.sight.picture(
+        self.visibility.add_picture(
             props.transform,
             place,
             is_opaque && props.blend_mode == BlendMode::Normal,
@@ -499,7 +527,7 @@ impl<'a> Device<'a> for Pen<'a, '_> {
     }
 
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
-        self.rest.go_on();
+        self.budget.check_time();
         let width = match mode {
             DrawMode::Stroke(stroke) | DrawMode::FillAndStroke(_, stroke) => {
                 Some(f64::from(stroke.line_width))
@@ -510,15 +538,15 @@ impl<'a> Device<'a> for Pen<'a, '_> {
         if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
             let color = color(&props);
             let is_opaque = color.is_some() || is_opaque_gradient(&props);
-            if self.sight.fill(path, props.transform, color, is_opaque) {
-                self.rest.clip();
+            if self.visibility.add_fill(path, props.transform, color, is_opaque) {
+                self.budget.take_clip();
             }
         }
     }
 
     fn push_clip_path(&mut self, clip: &ClipPath) {
-        self.rest.clip();
-        self.sight.clip(&clip.path);
+        self.budget.take_clip();
+        self.visibility.push_clip(&clip.path);
     }
 
     fn push_transparency_group(
@@ -528,15 +556,15 @@ impl<'a> Device<'a> for Pen<'a, '_> {
         blend: BlendMode,
     ) {
         let is_opaque = opacity > 0.99 && mask.is_none() && blend == BlendMode::Normal;
-        self.sight.group(is_opaque);
+        self.visibility.push_group(is_opaque);
     }
 
     fn pop_clip(&mut self) {
-        self.sight.pop_clip();
+        self.visibility.pop_clip();
     }
 
     fn pop_transparency_group(&mut self) {
-        self.sight.pop_group();
+        self.visibility.pop_group();
     }
 }
 

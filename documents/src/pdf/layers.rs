@@ -40,7 +40,7 @@ impl<'a> Layers<'a> {
     }
 
     /// Whether what belongs to a layer, or to an expression of layers, is not shown.
-    pub(super) fn hide(&self, layer: &Dict<'_>) -> bool {
+    pub(super) fn hides(&self, layer: &Dict<'_>) -> bool {
         if layer.get::<Name<'_>>("Type").is_none_or(|kind| kind.as_str() != "OCMD") {
             return layer.obj_id().is_some_and(|id| self.off.contains(&id));
         }
@@ -62,8 +62,8 @@ impl<'a> Layers<'a> {
     }
 
     /// Whether a note or field belongs to a layer that is not shown.
-    pub(super) fn hide_note(&self, note: &Dict<'_>) -> bool {
-        note.get::<Dict<'_>>("OC").is_some_and(|layer| self.hide(&layer))
+    pub(super) fn hides_annotation(&self, note: &Dict<'_>) -> bool {
+        note.get::<Dict<'_>>("OC").is_some_and(|layer| self.hides(&layer))
     }
 
     /// Whether an expression of layers holds. `None` if it is not one.
@@ -93,10 +93,10 @@ impl<'a> Layers<'a> {
 
 /// Applies the states that layers have on a screen.
 fn set_for_screen(usage: &Dict<'_>, xref: &XRef, off: &mut HashSet<ObjectIdentifier>) {
-    let is_named = |name: Name<'_>| name.as_str() == "View";
+    let is_view = |name: Name<'_>| name.as_str() == "View";
     let categories = usage.get::<Array<'_>>("Category");
-    if !usage.get::<Name<'_>>("Event").is_some_and(is_named)
-        || !categories.iter().flat_map(Array::iter::<Name<'_>>).any(is_named)
+    if !usage.get::<Name<'_>>("Event").is_some_and(is_view)
+        || !categories.iter().flat_map(Array::iter::<Name<'_>>).any(is_view)
     {
         return;
     }

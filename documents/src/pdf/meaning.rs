@@ -26,31 +26,38 @@ pub(super) const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
 /// Meanings of a page's letters.
 pub(super) struct Meanings<'a> {
     /// Fonts with a known encoding, by name.
-    codes: Vec<(String, &'static Encoding)>,
+    encodings: Vec<(String, &'static Encoding)>,
     /// The page's fonts, searched for tables once a letter has no meaning.
     fonts: Option<Dict<'a>>,
-    tables: Option<Vec<CMap>>,
+    cid_tables: Option<Vec<CMap>>,
     /// Meaning of the numbers of a character collection, for the first font of the page with such numbers
     /// and without a table of its own.
-    collection: Option<Option<CMap>>,
+    collection_map: Option<Option<CMap>>,
     /// Characters by glyph, from the tables of embedded fonts, by the font's key.
-    own: HashMap<u128, HashMap<u32, char>>,
+    embedded_maps: HashMap<u128, HashMap<u32, char>>,
     /// Number of letters whose meaning is known only to their font.
     pub(super) unknown: usize,
 }
 
 impl<'a> Meanings<'a> {
     pub(super) fn of(page: &Page<'a>) -> Self {
-        let (codes, fonts) = (codes(page), fonts(page));
-        Self { codes, fonts, tables: None, collection: None, own: HashMap::new(), unknown: 0 }
+        let (encodings, fonts) = (known_encodings(page), fonts(page));
+        Self {
+            encodings,
+            fonts,
+            cid_tables: None,
+            collection_map: None,
+            embedded_maps: HashMap::new(),
+            unknown: 0,
+        }
     }
 
     /// Returns the text of a glyph; `None` if nothing tells it.
-    pub(super) fn find(&mut self, glyph: &Drawn<'_>) -> Option<String> {
+    pub(super) fn glyph_text(&mut self, glyph: &Drawn<'_>) -> Option<String> {
         let text = match glyph.as_unicode() {
             Some(BfString::Char(letter)) => String::from(letter),
             Some(BfString::String(letters)) => letters,
-            None => self.guess(glyph)?,
+            None => self.guess_text(glyph)?,
         };
         let mut plain = String::new();
         for c in text.chars() {
@@ -71,10 +78,10 @@ impl<'a> Meanings<'a> {
 
     /// Returns the character that the embedded font's own table maps to the glyph. Fonts embedded whole
     /// have such a table.
-    fn by_own_table(&mut self, glyph: &Drawn<'_>) -> Option<char> {
+    fn find_in_embedded_font(&mut self, glyph: &Drawn<'_>) -> Option<char> {
         let Drawn::Outline(outline) = glyph else { return None };
         let font = outline.font_data()?;
-        let letters = self.own.entry(font.cache_key).or_insert_with(|| {
+        let letters = self.embedded_maps.entry(font.cache_key).or_insert_with(|| {
             let Ok(font) = FontRef::new((*font.data).as_ref()) else { return HashMap::new() };
             let letters = font.charmap().mappings().take(MAX_GLYPHS);
             let mut by_glyph = HashMap::new();
@@ -113,17 +120,17 @@ impl<'a> Meanings<'a> {
             Drawn::Outline(outline) => outline.font_data().and_then(|font| font.postscript_name),
             Drawn::Type3(_) => return None,
         };
-        let mut codes = self.codes.iter();
-        let found =
-            codes.find(|(known, _)| name.as_ref().is_none_or(|name| known == without_mark(name)));
+        let mut encodings = self.encodings.iter();
+        let found = encodings
+            .find(|(known, _)| name.as_ref().is_none_or(|name| known == strip_subset_prefix(name)));
         found.map(|(_, encoding)| *encoding)
     }
 
     /// Returns the text of a code that the font does not map.
-    fn guess(&mut self, glyph: &Drawn<'_>) -> Option<String> {
+    fn guess_text(&mut self, glyph: &Drawn<'_>) -> Option<String> {
         let code = glyph.char_code();
         let fonts = self.fonts.as_ref();
-        let known = self.tables.get_or_insert_with(|| fonts.map(tables).unwrap_or_default());
+        let known = self.cid_tables.get_or_insert_with(|| fonts.map(tables).unwrap_or_default());
         let letter = known.iter().find_map(|table| {
             (1..=4).find_map(|length| char::from_u32(table.lookup_cid_code(code, length)?))
         });
@@ -143,14 +150,14 @@ impl<'a> Meanings<'a> {
             return Some(text.into_owned());
         }
         let fonts = self.fonts.as_ref();
-        let collection = self.collection.get_or_insert_with(|| fonts.and_then(collection));
+        let collection = self.collection_map.get_or_insert_with(|| fonts.and_then(collection));
         if let Some(letters) = collection.as_ref().and_then(|it| it.lookup_bf_string(code)) {
             return Some(match letters {
                 BfString::Char(letter) => String::from(letter),
                 BfString::String(letters) => letters,
             });
         }
-        if let Some(letter) = self.by_own_table(glyph) {
+        if let Some(letter) = self.find_in_embedded_font(glyph) {
             return Some(letter.to_string());
         }
         // Letters drawn as pictures are mostly numbered as in ASCII.
@@ -161,17 +168,18 @@ impl<'a> Meanings<'a> {
 
 /// Returns the names and encodings of the page's fonts that have a known encoding and no table of their
 /// own.
-fn codes(page: &Page<'_>) -> Vec<(String, &'static Encoding)> {
+fn known_encodings(page: &Page<'_>) -> Vec<(String, &'static Encoding)> {
     let Some(fonts) = fonts(page) else { return Vec::new() };
     let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
-    let codes = fonts.filter_map(|font| {
+    let encodings = fonts.filter_map(|font| {
         let parts = font.get::<Array<'_>>("DescendantFonts");
         let part = parts.and_then(|parts| parts.iter::<Dict<'_>>().next());
         let name = part.as_ref().unwrap_or(&font).get::<Name<'_>>("BaseFont");
-        let name = name.map(|name| without_mark(name.as_str()).to_owned()).unwrap_or_default();
+        let name =
+            name.map(|name| strip_subset_prefix(name.as_str()).to_owned()).unwrap_or_default();
         Some((name, encoding(&font)?))
     });
-    codes.collect()
+    encodings.collect()
 }
 
 fn encoding(font: &Dict<'_>) -> Option<&'static Encoding> {
@@ -199,7 +207,7 @@ fn encoding(font: &Dict<'_>) -> Option<&'static Encoding> {
 }
 
 /// Strips the prefix of a subset from a font's name.
-fn without_mark(name: &str) -> &str {
+fn strip_subset_prefix(name: &str) -> &str {
     name.split_once('+').map_or(name, |(_, name)| name)
 }
 
@@ -241,11 +249,11 @@ fn collection(fonts: &Dict<'_>) -> Option<CMap> {
 
 /// Returns the symbol font of a PDF font name, which may have a subset prefix and a style suffix.
 fn symbol_font(name: &str) -> Option<Symbols> {
-    let name = without_mark(name).to_ascii_lowercase();
+    let name = strip_subset_prefix(name).to_ascii_lowercase();
     let name = name.split(['-', ',']).next().unwrap_or_default();
     let name = name.strip_suffix("mt").unwrap_or(name);
     let spaced = name.replace("dings2", "dings 2").replace("dings3", "dings 3");
-    Symbols::named(name).or_else(|| Symbols::named(&spaced))
+    Symbols::by_name(name).or_else(|| Symbols::by_name(&spaced))
 }
 
 /// Returns the letters of a ligature of TeX's fonts (T1 and OT1), whose codes are control characters
@@ -289,6 +297,6 @@ fn ligature(c: char) -> Option<&'static str> {
         '\u{a0}' => " ",
         // Bullets of symbol fonts, as office programs write them.
         '\u{f0b7}' | '\u{f0a7}' => "•",
-        form => return arabic::plain(form),
+        form => return arabic::plain_letters(form),
     })
 }

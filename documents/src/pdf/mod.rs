@@ -4,18 +4,18 @@ mod arabic;
 mod attachments;
 mod comments;
 mod content;
-mod endless;
 mod forms;
 mod glyphs;
 mod layers;
 mod layout;
 mod meaning;
+mod page_budget;
 #[cfg(feature = "pages")]
 mod picture;
 mod rules;
-mod sight;
 mod strikes;
 mod tree;
+mod visibility;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -24,9 +24,9 @@ use hayro_interpret::{
     hayro_syntax::{DecryptionError, LoadPdfError, Pdf, page::Page},
 };
 
-use endless::Rest;
-use glyphs::Letters;
+use glyphs::PageLetters;
 use layers::Layers;
+use page_budget::PageBudget;
 use rules::Rules;
 
 use crate::{
@@ -75,12 +75,12 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
             "a form that only Adobe's programs fill in (dynamic XFA): print it to a PDF there";
         return Err(Unreadable::Unsupported { what: what.into() });
     }
-    let mut numbers = tree::present(&file);
-    let absent = numbers.missing(file.pages().len());
+    let mut page_tree = tree::walk_page_tree(&file);
+    let absent = page_tree.missing_numbers(file.pages().len());
     let count = file.pages().len() + absent.len();
-    let missing = absent.len();
+    let incomplete_pages = absent.len();
     for number in absent {
-        tally.on_page(Kind::UnreadPages, 1, number);
+        tally.add_on_page(Kind::UnreadPages, 1, number);
     }
     if count == 0 {
         return Err(damaged("it has no pages"));
@@ -88,111 +88,118 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     if count > limits.pages as usize {
         return Err(Unreadable::TooManyPages { pages: count, most: limits.pages });
     }
-    let mut read = Read { missing, ..Read::default() };
+    let mut pages_read = PagesRead { incomplete_pages, ..PagesRead::default() };
     let mut starts = Vec::with_capacity(count);
     // Fonts are read once, but dropped from time to time, because there may be many.
     let mut cache = InterpreterCache::new();
     let layers = Layers::of(file.xref());
     for (place, page) in file.pages().iter().enumerate() {
-        let number = numbers.next();
+        let number = page_tree.next_number();
         // Missing pages before this one begin here, too.
-        starts.resize(number, read.text.len());
+        starts.resize(number, pages_read.text.len());
         if deadline.has_passed() {
             return Err(Unreadable::TooSlow(limits.time));
         }
         if place % PAGES_OF_A_CACHE == 0 {
             cache = InterpreterCache::new();
         }
-        match catch_unwind(AssertUnwindSafe(|| said(page, &layers, &cache, limits))) {
-            Ok(said) => read.add(page, number, said, context),
+        match catch_unwind(AssertUnwindSafe(|| read_page(page, &layers, &cache, limits))) {
+            Ok(content) => pages_read.add(page, number, content, context),
             Err(cause) => {
-                read.has_endless |= endless::is_endless(&*cause);
+                pages_read.has_page_over_budget |= page_budget::is_budget_exceeded(&*cause);
                 // The cache may be half written.
                 cache = InterpreterCache::new();
-                read.missing += 1;
-                tally.on_page(Kind::UnreadPages, 1, number);
+                pages_read.incomplete_pages += 1;
+                tally.add_on_page(Kind::UnreadPages, 1, number);
             }
         }
-        limits.take_text(read.text.len())?;
+        limits.take_text(pages_read.text.len())?;
     }
-    let attached = catch_unwind(AssertUnwindSafe(|| attachments::of(&file, context)));
-    let (attached, is_read) = attached.ok().flatten().unwrap_or_default();
-    let Read { mut text, pictures, blank, missing, says, has_endless } = read;
-    if says || is_read {
-        append(&mut text, &attached);
+    let attached = catch_unwind(AssertUnwindSafe(|| attachments::read_attachments(&file, context)));
+    let (attachments, is_read) = attached.ok().flatten().unwrap_or_default();
+    let PagesRead {
+        mut text,
+        pictures,
+        pages_without_words,
+        incomplete_pages,
+        has_content,
+        has_page_over_budget,
+    } = pages_read;
+    if has_content || is_read {
+        append(&mut text, &attachments);
         return Ok(Pages { text, starts, count, pictures });
     }
-    if has_endless {
+    if has_page_over_budget {
         return Err(damaged("its pages draw without end"));
     }
-    if missing > blank {
+    if incomplete_pages > pages_without_words {
         return Err(damaged("none of its pages can be read"));
     }
     Err(Unreadable::NoTextLayer { pages: count })
 }
 
 /// The content of a page.
-struct Said {
+struct PageContent {
     words: String,
     hidden_words: String,
     comments: String,
-    drawn: Letters,
+    letters: PageLetters,
 }
 
-fn said<'a>(
+fn read_page<'a>(
     page: &Page<'a>,
     layers: &Layers<'a>,
     cache: &InterpreterCache<'a>,
     limits: &Limits,
-) -> Said {
-    let rest = Rest::of(limits);
-    let drawn = glyphs::draw(page, layers, cache, rest.clone());
-    let words = layout::text(&drawn.glyphs, &drawn.rules, &rest);
-    let comments = comments::of(page, layers, &words);
+) -> PageContent {
+    let budget = PageBudget::of(limits);
+    let letters = glyphs::collect_letters(page, layers, cache, budget.clone());
+    let words = layout::page_text(&letters.glyphs, &letters.rules, &budget);
+    let comments = comments::read_comments(page, layers, &words);
     let hidden_words = match limits.hidden {
-        Hidden::Mark => layout::text(&drawn.hidden, &Rules::default(), &rest),
+        Hidden::Mark => layout::page_text(&letters.hidden, &Rules::default(), &budget),
         Hidden::Drop => String::new(),
     };
-    Said { words, hidden_words, comments, drawn }
+    PageContent { words, hidden_words, comments, letters }
 }
 
 /// Content of the pages read so far.
 #[derive(Default)]
-struct Read {
+struct PagesRead {
     text: String,
     pictures: Vec<Picture>,
     /// Number of pages that show pictures and no words.
-    blank: usize,
+    pages_without_words: usize,
     /// Number of pages of which something is missing.
-    missing: usize,
+    incomplete_pages: usize,
     /// Whether a page has words or a picture. Comments do not count: they do not replace the words of a scan.
-    says: bool,
-    has_endless: bool,
+    has_content: bool,
+    has_page_over_budget: bool,
 }
 
-impl Read {
-    fn add(&mut self, page: &Page<'_>, number: usize, said: Said, context: &Context<'_>) {
+impl PagesRead {
+    fn add(&mut self, page: &Page<'_>, number: usize, content: PageContent, context: &Context<'_>) {
         let Context { limits, tally, .. } = *context;
-        let Said { words, hidden_words, comments, drawn } = said;
-        let hidden = drawn.hidden.iter().filter(|glyph| !glyph.text.trim().is_empty());
-        tally.on_page(Kind::HiddenText, hidden.count(), number);
-        tally.on_page(Kind::UnknownGlyphs, drawn.unknown, number);
-        self.blank += usize::from(words.is_empty() && drawn.pictures);
-        let shows_more = drawn.shows_more(&words);
+        let PageContent { words, hidden_words, comments, letters } = content;
+        let hidden = letters.hidden.iter().filter(|glyph| !glyph.text.trim().is_empty());
+        tally.add_on_page(Kind::HiddenText, hidden.count(), number);
+        tally.add_on_page(Kind::UnknownGlyphs, letters.unknown, number);
+        self.pages_without_words += usize::from(words.is_empty() && letters.has_picture);
+        let shows_more = letters.shows_more(&words);
         let may_draw = shows_more && self.pictures.len() < limits.page_pictures as usize;
-        let seen = if may_draw { draw(page, limits) } else { None };
-        self.says |= !words.is_empty() || seen.is_some();
-        if let Some(picture) = seen {
+        let picture = if may_draw { draw_page(page, limits) } else { None };
+        self.has_content |= !words.is_empty() || picture.is_some();
+        if let Some(picture) = picture {
             self.pictures.push(picture);
             let note = format!("[Page {number}: picture {}]", self.pictures.len());
             append(&mut self.text, &note);
         } else if shows_more || glyphs::is_damaged(page) {
-            self.missing += 1;
+            self.incomplete_pages += 1;
             let kind = if shows_more { Kind::PagesWithoutText } else { Kind::UnreadPages };
-            tally.on_page(kind, 1, number);
+            tally.add_on_page(kind, 1, number);
         }
         append(&mut self.text, &words);
-        append(&mut self.text, &tally.marked(&hidden_words));
+        append(&mut self.text, &tally.mark_only(&hidden_words));
         append(&mut self.text, &comments);
     }
 }
@@ -207,12 +214,12 @@ fn append(text: &mut String, words: &str) {
 
 /// Draws a page. `None` if that fails.
 #[cfg(feature = "pages")]
-fn draw(page: &Page<'_>, limits: &Limits) -> Option<Picture> {
+fn draw_page(page: &Page<'_>, limits: &Limits) -> Option<Picture> {
     // A page on which the renderer panics counts as missing.
-    catch_unwind(AssertUnwindSafe(|| picture::of(page, limits))).ok().flatten()
+    catch_unwind(AssertUnwindSafe(|| picture::render_page(page, limits))).ok().flatten()
 }
 
 #[cfg(not(feature = "pages"))]
-fn draw(_: &Page<'_>, _: &Limits) -> Option<Picture> {
+fn draw_page(_: &Page<'_>, _: &Limits) -> Option<Picture> {
     None
 }

@@ -6,7 +6,7 @@ use image::{DynamicImage, RgbaImage};
 
 use crate::{
     limits::Limits,
-    pictures::{Picture, encoded},
+    pictures::{Picture, encode_within_bounds},
 };
 
 /// Most pixels per point: at 200 dots an inch small print is legible.
@@ -17,7 +17,7 @@ const FINEST: f32 = 200.0 / 72.0;
 const MAX_BYTES: u64 = 700_000;
 
 /// Draws a page on white paper. `None` if it has no area or cannot be encoded.
-pub(super) fn of(page: &Page<'_>, limits: &Limits) -> Option<Picture> {
+pub(super) fn render_page(page: &Page<'_>, limits: &Limits) -> Option<Picture> {
     let (width, height) = page.render_dimensions();
     let scale = (limits.picture_edge as f32 / width.max(height)).min(FINEST);
     if !scale.is_finite() || width * scale < 1.0 || height * scale < 1.0 {
@@ -35,5 +35,5 @@ pub(super) fn of(page: &Page<'_>, limits: &Limits) -> Option<Picture> {
     let pixels = RgbaImage::from_raw(width, height, drawn.data_as_u8_slice().to_vec())?;
     let picture = DynamicImage::from(DynamicImage::from(pixels).to_rgb8());
     let limits = Limits { picture_bytes: limits.picture_bytes.min(MAX_BYTES), ..*limits };
-    encoded(&picture, true, &limits).ok()
+    encode_within_bounds(&picture, true, &limits).ok()
 }

@@ -12,10 +12,10 @@ use hayro_interpret::{
 };
 
 use super::{
-    endless::Rest,
     forms::{HIDDEN, dictionaries},
     glyphs::Glyph,
     layout::is_rtl,
+    page_budget::PageBudget,
     rules::Rules,
 };
 
@@ -48,9 +48,14 @@ impl Line {
     }
 }
 
-/// Puts marks around struck letters. `noted` are the places that notes strike.
-pub(super) fn mark(glyphs: &mut [Glyph], rules: &Rules, noted: &[Rect], rest: &Rest) {
-    let lines = lines(rules, noted);
+/// Puts marks around struck letters. `struck_by_notes` are the places that notes strike.
+pub(super) fn mark_struck(
+    glyphs: &mut [Glyph],
+    rules: &Rules,
+    struck_by_notes: &[Rect],
+    budget: &PageBudget,
+) {
+    let lines = find_lines(rules, struck_by_notes);
     let mut struck: Vec<Vec<usize>> = vec![Vec::new(); lines.len()];
     for (place, glyph) in glyphs.iter().enumerate().filter(|(_, glyph)| glyph.turn == 0) {
         let (lowest, highest) = (glyph.y - HEIGHT.0 * glyph.size, glyph.y - HEIGHT.1 * glyph.size);
@@ -60,7 +65,7 @@ pub(super) fn mark(glyphs: &mut [Glyph], rules: &Rules, noted: &[Rect], rest: &R
         if let Some((_, letters)) = near.find(|(line, _)| line.strikes(glyph)) {
             letters.push(place);
         }
-        rest.go_on();
+        budget.check_time();
     }
     for (line, letters) in lines.iter().zip(&struck) {
         mark_letters(glyphs, line, letters);
@@ -97,31 +102,31 @@ fn mark_letters(glyphs: &mut [Glyph], line: &Line, letters: &[usize]) {
 
 /// Returns the lines of a page from top to bottom; none if there are too many. Lines that continue each
 /// other are one.
-fn lines(rules: &Rules, noted: &[Rect]) -> Vec<Line> {
+fn find_lines(rules: &Rules, struck_by_notes: &[Rect]) -> Vec<Line> {
     let level = rules.level().iter().map(|(place, thickness)| Line {
         y: place.center().y,
         x: (place.x0, place.x1),
         thickness: *thickness,
     });
-    let noted = noted.iter().map(|place| Line {
+    let struck_by_notes = struck_by_notes.iter().map(|place| Line {
         y: place.center().y,
         x: (place.x0, place.x1),
         thickness: 0.0,
     });
-    let mut lines: Vec<Line> = level.chain(noted).collect();
+    let mut lines: Vec<Line> = level.chain(struck_by_notes).collect();
     lines.sort_by(|a, b| a.y.total_cmp(&b.y).then(a.x.0.total_cmp(&b.x.0)));
     lines.dedup_by(|next, line| {
-        let goes_on = (next.y - line.y).abs() < 0.1 && next.x.0 <= line.x.1 + 1.0;
-        if goes_on {
+        let continues_line = (next.y - line.y).abs() < 0.1 && next.x.0 <= line.x.1 + 1.0;
+        if continues_line {
             line.x.1 = line.x.1.max(next.x.1);
         }
-        goes_on
+        continues_line
     });
     if lines.len() > MAX_LINES { Vec::new() } else { lines }
 }
 
 /// Returns the places that notes without an appearance of their own strike.
-pub(super) fn noted(page: &Page<'_>, xref: &XRef, turned: Affine) -> Vec<Rect> {
+pub(super) fn struck_by_notes(page: &Page<'_>, xref: &XRef, turned: Affine) -> Vec<Rect> {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
     let struck = dictionaries(&notes, xref).filter(|note| {
         note.get::<Name<'_>>("Subtype").is_some_and(|name| name.as_str() == "StrikeOut")
@@ -129,13 +134,13 @@ pub(super) fn noted(page: &Page<'_>, xref: &XRef, turned: Affine) -> Vec<Rect> {
             && note.get::<u32>("F").is_none_or(|flags| flags & HIDDEN == 0)
     });
     struck
-        .flat_map(|note: Dict<'_>| places(&note))
+        .flat_map(|note: Dict<'_>| marked_places(&note))
         .map(|it| turned.transform_rect_bbox(it))
         .collect()
 }
 
 /// Returns the places of marked text.
-fn places(note: &Dict<'_>) -> Vec<Rect> {
+fn marked_places(note: &Dict<'_>) -> Vec<Rect> {
     let Some(numbers) = note.get::<Array<'_>>("QuadPoints") else { return Vec::new() };
     let numbers: Vec<f64> = numbers.iter::<f64>().take(QUAD * MAX_LINES).collect();
     let corners = |quad: &[f64]| {

@@ -12,14 +12,14 @@ const MAX_LEAVES: usize = 100_000;
 
 /// Leaves of the page tree, in order: whether each is present.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(super) struct PageTree {
     leaves: Vec<bool>,
     next: usize,
 }
 
 /// Walks the page tree. A tree that cannot be walked has no leaves.
-pub(super) fn present(file: &Pdf) -> Numbers {
-    let (mut leaves, mut seen) = (Vec::new(), HashSet::<ObjectIdentifier>::new());
+pub(super) fn walk_page_tree(file: &Pdf) -> PageTree {
+    let (mut leaves, mut visited) = (Vec::new(), HashSet::<ObjectIdentifier>::new());
     let xref = file.xref();
     let root = xref.get::<Dict<'_>>(xref.root_id());
     let mut stack: Vec<_> = root
@@ -36,7 +36,7 @@ pub(super) fn present(file: &Pdf) -> Numbers {
         let dict = match kid {
             MaybeRef::Ref(id) => {
                 let id = ObjectIdentifier::from(id);
-                if !seen.insert(id) {
+                if !visited.insert(id) {
                     continue;
                 }
                 xref.get::<Dict<'_>>(id)
@@ -55,16 +55,16 @@ pub(super) fn present(file: &Pdf) -> Numbers {
             None => leaves.push(dict.is_some()),
         }
         if leaves.len() > MAX_LEAVES {
-            return Numbers { leaves: Vec::new(), next: 0 };
+            return PageTree { leaves: Vec::new(), next: 0 };
         }
     }
-    Numbers { leaves, next: 0 }
+    PageTree { leaves, next: 0 }
 }
 
-impl Numbers {
+impl PageTree {
     /// Returns the numbers of the missing leaves, if the number of present ones is `found`; otherwise
     /// none.
-    pub(super) fn missing(&mut self, found: usize) -> Vec<usize> {
+    pub(super) fn missing_numbers(&mut self, found: usize) -> Vec<usize> {
         if self.leaves.iter().filter(|there| **there).count() != found {
             // The pages were not found by this tree.
             self.leaves = Vec::new();
@@ -73,7 +73,7 @@ impl Numbers {
     }
 
     /// Returns the number of the next present page.
-    pub(super) fn next(&mut self) -> usize {
+    pub(super) fn next_number(&mut self) -> usize {
         while self.leaves.get(self.next) == Some(&false) {
             self.next += 1;
         }

@@ -6,7 +6,7 @@ use crate::{encoding, format::Format, unreadable::Unreadable};
 pub(super) const HEAD_BYTES: u64 = 1 << 20;
 
 /// Returns the delimiter of a table: the most frequent of `,` `;` tab and `|` in the header.
-pub fn delimiter(text: &[u8]) -> u8 {
+pub fn detect_delimiter(text: &[u8]) -> u8 {
     let header = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     // Names in quotes are skipped; they may contain any delimiter.
     let unquoted = header.split(|byte| *byte == b'"').step_by(2).flatten();
@@ -16,19 +16,19 @@ pub fn delimiter(text: &[u8]) -> u8 {
 }
 
 /// Reads the delimiter from a first line `sep=…`. Returns it with the length of the line in bytes.
-pub(super) fn separator(text: &[u8]) -> Option<(u8, u64)> {
+pub(super) fn read_sep_line(text: &[u8]) -> Option<(u8, u64)> {
     let line = text.split_inclusive(|byte| *byte == b'\n').next()?;
-    let said = line.strip_suffix(b"\n").unwrap_or(line);
-    let said = said.strip_suffix(b"\r").unwrap_or(said);
-    let said = said.strip_prefix(b"\"").and_then(|said| said.strip_suffix(b"\"")).unwrap_or(said);
-    let (name, delimiter) = said.split_at_checked(4)?;
+    let text = line.strip_suffix(b"\n").unwrap_or(line);
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    let text = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text);
+    let (name, delimiter) = text.split_at_checked(4)?;
     let [delimiter @ (b'\t' | b'!'..=b'~')] = *delimiter else { return None };
-    let is_said = name.eq_ignore_ascii_case(b"sep=") && delimiter != b'"';
-    is_said.then_some((delimiter, line.len() as u64))
+    let is_sep_line = name.eq_ignore_ascii_case(b"sep=") && delimiter != b'"';
+    is_sep_line.then_some((delimiter, line.len() as u64))
 }
 
 /// Refuses a file with the mark of another format, whatever its name.
-pub(super) fn check(head: &[u8]) -> Result<(), Unreadable> {
+pub(super) fn check_format(head: &[u8]) -> Result<(), Unreadable> {
     match Format::of(head, "records.csv") {
         Ok(Format::Csv) => Ok(()),
         // Only the head was checked, so an archive looks damaged.
@@ -40,7 +40,7 @@ pub(super) fn check(head: &[u8]) -> Result<(), Unreadable> {
 }
 
 /// Returns the error for a large file in UTF-16, or for a file that is no text.
-pub(super) fn wide(head: &[u8]) -> Unreadable {
+pub(super) fn not_utf8_error(head: &[u8]) -> Unreadable {
     match encoding::decode(&head[..head.len() & !1]) {
         Ok(_) => Unreadable::Unsupported {
             what: "a large file of records in UTF-16; save it in UTF-8".into(),

@@ -37,7 +37,7 @@ pub struct RecordFields<'a> {
 
 /// Makes a record of a CSV row. `names` are the column names; `id` and `text` are the indices of
 /// the columns with these meanings.
-pub(super) fn of_row(
+pub(super) fn record_of_row(
     names: &[String],
     values: Vec<String>,
     (id, text): (Option<usize>, Option<usize>),
@@ -49,7 +49,7 @@ pub(super) fn of_row(
         fields.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n")
     };
     let named = id.map(field).filter(|id| !id.trim().is_empty());
-    let (is_numbered, id) = (named.is_none(), named.unwrap_or_else(|| numbered(number)));
+    let (is_numbered, id) = (named.is_none(), named.unwrap_or_else(|| padded_number(number)));
     let text = text.map_or_else(all, field);
     let mut json = Map::new();
     for (place, (name, value)) in names.iter().zip(values).enumerate() {
@@ -64,7 +64,7 @@ pub(super) fn of_row(
 }
 
 /// Parses a line of a JSONL file. `at` is the number of the line.
-pub(super) fn of_line(
+pub(super) fn parse_line(
     line: &str,
     at: u64,
     number: u64,
@@ -82,11 +82,11 @@ pub(super) fn of_line(
         bad(format!("no JSON: {why}"))
     };
     let value = serde_json::from_str(line).map_err(no_json)?;
-    of_value(value, at, number, RecordFields { id, text })
+    record_of_value(value, at, number, RecordFields { id, text })
 }
 
 /// Makes a record of a value. `at` is the number of its line or row.
-pub(crate) fn of_value(
+pub(crate) fn record_of_value(
     value: Value,
     at: u64,
     number: u64,
@@ -94,10 +94,10 @@ pub(crate) fn of_value(
 ) -> Result<Record, Unreadable> {
     let RecordFields { id, text } = fields;
     let bad = |reason: String| Unreadable::BadRecord { line: at, reason };
-    let field = |name: &str| value.get(name).filter(|value| !value.is_null()).map(shown);
+    let field = |name: &str| value.get(name).filter(|value| !value.is_null()).map(display_value);
     let named = id.and_then(field).filter(|id| !id.trim().is_empty());
     let is_numbered = named.is_none();
-    let id = named.map_or_else(|| numbered(number), Cow::into_owned);
+    let id = named.map_or_else(|| padded_number(number), Cow::into_owned);
     let text = match text {
         Some(name) => {
             field(name).ok_or_else(|| bad(format!("it has no field \"{name}\"")))?.into_owned()
@@ -105,16 +105,16 @@ pub(crate) fn of_value(
         None => match &value {
             Value::Object(all) => all
                 .iter()
-                .map(|(name, value)| format!("{name}: {}", shown(value)))
+                .map(|(name, value)| format!("{name}: {}", display_value(value)))
                 .collect::<Vec<_>>()
                 .join("\n"),
-            other => shown(other).into_owned(),
+            other => display_value(other).into_owned(),
         },
     };
     Ok(Record { id, is_numbered, text, json: value })
 }
 
-fn shown(value: &Value) -> Cow<'_, str> {
+fn display_value(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
         other => Cow::Owned(other.to_string()),
@@ -122,6 +122,6 @@ fn shown(value: &Value) -> Cow<'_, str> {
 }
 
 /// Pads a record's number, so that ids sort in the order of the records.
-fn numbered(number: u64) -> String {
+fn padded_number(number: u64) -> String {
     format!("{number:07}")
 }

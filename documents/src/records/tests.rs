@@ -33,8 +33,8 @@ fn rows() {
 
 #[test]
 fn names_in_quotes_may_hold_delimiters() {
-    assert_eq!(delimiter(b"\"Last, First, Title\";id\n"), b';');
-    assert_eq!(delimiter(b"id,\"a;b;c\"\n"), b',');
+    assert_eq!(detect_delimiter(b"\"Last, First, Title\";id\n"), b';');
+    assert_eq!(detect_delimiter(b"id,\"a;b;c\"\n"), b',');
 }
 
 /// A row in an older encoding does not change the encoding of rows in UTF-8.

@@ -8,142 +8,153 @@ use crate::{compound, package::Package, unreadable::Unreadable};
 
 /// The appearance of the cells of a book.
 #[derive(Default)]
-pub(super) struct Looks {
+pub(super) struct BookFormats {
     /// Number formats by style.
     formats: Vec<NumberFormat>,
     /// In the order of the sheets.
-    sheets: Vec<Look>,
+    sheets: Vec<SheetFormats>,
 }
 
 /// The appearance of the cells of a sheet.
 #[derive(Default)]
-pub(super) struct Look {
+pub(super) struct SheetFormats {
     pub(super) is_hidden: bool,
-    rows: HashSet<u32>,
+    hidden_rows: HashSet<u32>,
     /// First and last column of each hidden range.
-    columns: Vec<(u32, u32)>,
-    styles: HashMap<(u32, u32), usize>,
+    hidden_columns: Vec<(u32, u32)>,
+    styles_by_cell: HashMap<(u32, u32), usize>,
 }
 
-impl Look {
+impl SheetFormats {
     /// Returns whether a cell is hidden.
     pub(super) fn hides(&self, (row, column): (u32, u32)) -> bool {
-        self.rows.contains(&row)
-            || self.columns.iter().any(|(from, to)| (*from..=*to).contains(&column))
+        self.hidden_rows.contains(&row)
+            || self.hidden_columns.iter().any(|(from, to)| (*from..=*to).contains(&column))
     }
 }
 
-impl Looks {
-    /// Returns the look of a sheet by its index.
-    pub(super) fn sheet(&self, at: usize) -> Option<&Look> {
+impl BookFormats {
+    /// Returns the formats of a sheet by its index.
+    pub(super) fn sheet(&self, at: usize) -> Option<&SheetFormats> {
         self.sheets.get(at)
     }
 
     /// Formats a number. Returns `None` if its style has no format for it.
-    pub(super) fn shown(&self, look: &Look, place: (u32, u32), number: f64) -> Option<String> {
-        self.formats.get(*look.styles.get(&place)?)?.shown(number)
+    pub(super) fn format_number(
+        &self,
+        sheet: &SheetFormats,
+        place: (u32, u32),
+        number: f64,
+    ) -> Option<String> {
+        self.formats.get(*sheet.styles_by_cell.get(&place)?)?.format_number(number)
     }
 
-    /// Reads the looks of an XLS book.
+    /// Reads the formats of an XLS book.
     pub(super) fn of_xls(file: &[u8]) -> Self {
-        let stream = compound::stream(file, "Workbook").unwrap_or_default();
-        let (mut looks, mut codes, mut styles) = (Self::default(), HashMap::new(), Vec::new());
+        let stream = compound::read_stream(file, "Workbook").unwrap_or_default();
+        let (mut book, mut codes, mut styles) = (Self::default(), HashMap::new(), Vec::new());
         let mut begins = Vec::new();
-        for (kind, record) in Records::old(&stream, 0) {
+        for (kind, record) in Records::of_xls(&stream, 0) {
             match kind {
                 0x85 => {
                     let start = record.number(0);
                     begins.push((start as usize, record.byte(4) & 3 != 0));
                 }
-                0x41e => drop(codes.insert(record.short(0), record.old_text(2))),
+                0x41e => drop(codes.insert(record.short(0), record.xls_text(2))),
                 0xe0 => styles.push(record.short(2)),
                 0x0a => break,
                 _ => {}
             }
         }
-        looks.formats = formats(&styles, &codes);
+        book.formats = number_formats(&styles, &codes);
         for (start, is_hidden) in begins {
-            let mut look = Look { is_hidden, ..Look::default() };
+            let mut formats = SheetFormats { is_hidden, ..SheetFormats::default() };
             let mut depth = 0_usize;
-            for (kind, record) in Records::old(&stream, start) {
+            for (kind, record) in Records::of_xls(&stream, start) {
                 let place = (record.short(0), record.short(2));
                 match kind {
                     // Charts are nested substreams.
                     0x809 => depth += 1,
                     0x0a => depth = depth.saturating_sub(1),
-                    0x203 | 0x27e | 0x06 => look.style(place, record.short(4)),
+                    0x203 | 0x27e | 0x06 => formats.set_style(place, record.short(4)),
                     0xbd => {
                         let count = record.0.len().saturating_sub(6) / 6;
                         for (at, column) in (0..count).zip(place.1..) {
-                            look.style((place.0, column), record.short(4 + 6 * at));
+                            formats.set_style((place.0, column), record.short(4 + 6 * at));
                         }
                     }
-                    0x208 if record.short(12) & 0x20 != 0 => drop(look.rows.insert(place.0)),
-                    0x7d if record.short(8) & 1 != 0 => look.columns.push(place),
+                    0x208 if record.short(12) & 0x20 != 0 => {
+                        formats.hidden_rows.insert(place.0);
+                    }
+                    0x7d if record.short(8) & 1 != 0 => formats.hidden_columns.push(place),
                     _ => {}
                 }
                 if depth == 0 {
                     break;
                 }
             }
-            looks.sheets.push(look);
+            book.sheets.push(formats);
         }
-        looks
+        book
     }
 
-    /// Reads the looks of an XLSB book.
+    /// Reads the formats of an XLSB book.
     pub(super) fn of_xlsb(package: &mut Package<'_>) -> Result<Self, Unreadable> {
         const BOOK: &str = "xl/workbook.bin";
-        let (mut looks, mut codes, mut styles) = (Self::default(), HashMap::new(), Vec::new());
+        let (mut book_formats, mut codes, mut styles) =
+            (Self::default(), HashMap::new(), Vec::new());
         let mut in_cells = false;
         let part = package.read("xl/styles.bin").ok().flatten().unwrap_or_default();
-        for (kind, record) in Records::new(&part) {
+        for (kind, record) in Records::of_xlsb(&part) {
             match kind {
-                44 => drop(codes.insert(record.short(0), record.new_text(2).0)),
+                44 => drop(codes.insert(record.short(0), record.xlsb_text(2).0)),
                 617 => in_cells = true,
                 618 => in_cells = false,
                 47 if in_cells => styles.push(record.short(2)),
                 _ => {}
             }
         }
-        looks.formats = formats(&styles, &codes);
+        book_formats.formats = number_formats(&styles, &codes);
         let parts = package.relations(BOOK)?;
         let book = package.read(BOOK).ok().flatten().unwrap_or_default();
-        for (_, sheet) in Records::new(&book).filter(|(kind, _)| *kind == 156) {
-            let mut look = Look { is_hidden: sheet.number(0) != 0, ..Look::default() };
-            let part = parts.get(&sheet.new_text(8).0);
+        for (_, sheet) in Records::of_xlsb(&book).filter(|(kind, _)| *kind == 156) {
+            let mut formats =
+                SheetFormats { is_hidden: sheet.number(0) != 0, ..SheetFormats::default() };
+            let part = parts.get(&sheet.xlsb_text(8).0);
             let part = part.and_then(|part| package.read(&part.target).ok().flatten());
             let part = part.unwrap_or_default();
             let mut row = 0;
-            for (kind, record) in Records::new(&part) {
+            for (kind, record) in Records::of_xlsb(&part) {
                 match kind {
                     0 => {
                         row = record.number(0);
                         if record.byte(11) & 0x10 != 0 {
-                            look.rows.insert(row);
+                            formats.hidden_rows.insert(row);
                         }
                     }
                     60 if record.short(16) & 1 != 0 => {
-                        look.columns.push((record.number(0), record.number(4)));
+                        formats.hidden_columns.push((record.number(0), record.number(4)));
                     }
-                    2 | 5 | 9 => look.style((row, record.number(0)), record.number(4) & 0xff_ffff),
+                    2 | 5 | 9 => {
+                        formats.set_style((row, record.number(0)), record.number(4) & 0xff_ffff)
+                    }
                     _ => {}
                 }
             }
-            looks.sheets.push(look);
+            book_formats.sheets.push(formats);
         }
-        Ok(looks)
+        Ok(book_formats)
     }
 }
 
-impl Look {
-    fn style(&mut self, place: (u32, u32), style: u32) {
-        self.styles.insert(place, style as usize);
+impl SheetFormats {
+    fn set_style(&mut self, place: (u32, u32), style: u32) {
+        self.styles_by_cell.insert(place, style as usize);
     }
 }
 
 /// Returns the number formats of styles by their ids.
-fn formats(styles: &[u32], codes: &HashMap<u32, String>) -> Vec<NumberFormat> {
+fn number_formats(styles: &[u32], codes: &HashMap<u32, String>) -> Vec<NumberFormat> {
     let format = |id: &u32| {
         codes.get(id).map_or_else(|| NumberFormat::built_in(*id), |code| NumberFormat::of(code))
     };
@@ -167,24 +178,27 @@ impl Record<'_> {
     }
 
     /// Reads a text with a length of two bytes, and a byte for the width of its characters.
-    fn old_text(&self, at: usize) -> String {
+    fn xls_text(&self, at: usize) -> String {
         let length = self.short(at) as usize;
         let letters = self.0.get(at + 3..).unwrap_or_default();
         if self.byte(at + 2) & 1 == 0 {
             return letters.iter().take(length).map(|byte| char::from(*byte)).collect();
         }
-        wide(letters, length)
+        decode_utf16(letters, length)
     }
 
     /// Reads a text with a length of four bytes. Returns it with the position of its end.
-    fn new_text(&self, at: usize) -> (String, usize) {
+    fn xlsb_text(&self, at: usize) -> (String, usize) {
         let length = self.number(at) as usize;
         let letters = self.0.get(at + 4..).unwrap_or_default();
-        (wide(letters, length), at.saturating_add(4).saturating_add(length.saturating_mul(2)))
+        (
+            decode_utf16(letters, length),
+            at.saturating_add(4).saturating_add(length.saturating_mul(2)),
+        )
     }
 }
 
-fn wide(letters: &[u8], length: usize) -> String {
+fn decode_utf16(letters: &[u8], length: usize) -> String {
     let units =
         letters.chunks_exact(2).take(length).map(|two| u16::from_le_bytes([two[0], two[1]]));
     char::decode_utf16(units).map(|it| it.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
@@ -193,16 +207,16 @@ fn wide(letters: &[u8], length: usize) -> String {
 /// Iterator over the records of a stream, with their types.
 struct Records<'b> {
     bytes: &'b [u8],
-    is_old: bool,
+    is_xls: bool,
 }
 
 impl<'b> Records<'b> {
-    fn old(bytes: &'b [u8], start: usize) -> Self {
-        Self { bytes: bytes.get(start..).unwrap_or_default(), is_old: true }
+    fn of_xls(bytes: &'b [u8], start: usize) -> Self {
+        Self { bytes: bytes.get(start..).unwrap_or_default(), is_xls: true }
     }
 
-    fn new(bytes: &'b [u8]) -> Self {
-        Self { bytes, is_old: false }
+    fn of_xlsb(bytes: &'b [u8]) -> Self {
+        Self { bytes, is_xls: false }
     }
 
     /// Reads a number of at most `most` bytes; in each byte but the last, the highest bit is set.
@@ -224,7 +238,7 @@ impl<'b> Iterator for Records<'b> {
     type Item = (u16, Record<'b>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (kind, length) = if self.is_old {
+        let (kind, length) = if self.is_xls {
             let (head, rest) = self.bytes.split_first_chunk::<4>()?;
             self.bytes = rest;
             let [kind @ .., low, high] = *head;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use calamine::{Data, ExcelDateTime, ExcelDateTimeType};
 
-use super::number_format::{NumberFormat, general};
+use super::number_format::{NumberFormat, format_general};
 
 use crate::{
-    left_out::{Kind, Tally, characters},
+    left_out::{Kind, Tally, count_characters},
     limits::{Deadline, Limits},
     links::Link,
     spaces::one_line,
@@ -70,13 +70,13 @@ impl<'a> Cells<'a> {
 
     /// Moves the cells at these places to the hidden values.
     pub(super) fn hide_at(&mut self, places: &HashSet<(u32, u32)>) {
-        let unseen =
+        let hidden =
             self.cells.extract_if(.., |(row, column, _)| places.contains(&(*row, *column)));
-        self.hidden.extend(unseen.map(|(_, _, value)| value));
+        self.hidden.extend(hidden.map(|(_, _, value)| value));
     }
 
     /// Moves all cells of merged ranges but the first to the hidden values. Ranges do not overlap.
-    pub(super) fn hide_under(&mut self, mut merged: Vec<Range>) {
+    pub(super) fn hide_covered(&mut self, mut merged: Vec<Range>) {
         if merged.is_empty() {
             return;
         }
@@ -85,7 +85,7 @@ impl<'a> Cells<'a> {
         let mut next = merged.into_iter().peekable();
         // The ranges that begin above a row, by their first columns.
         let mut open: BTreeMap<u32, Range> = BTreeMap::new();
-        let under = self.cells.extract_if(.., |(row, column, _)| {
+        let covered = self.cells.extract_if(.., |(row, column, _)| {
             while let Some(range) = next.next_if(|(first, _)| first.0 <= *row) {
                 open.insert(range.0.1, range);
             }
@@ -94,11 +94,11 @@ impl<'a> Cells<'a> {
                 *row <= last.0 && *column <= last.1 && (*row, *column) != *first
             })
         });
-        self.hidden.extend(under.map(|(_, _, value)| value));
+        self.hidden.extend(covered.map(|(_, _, value)| value));
     }
 
     /// Adds links: `address` returns the address of a cell.
-    pub(super) fn link<'l>(&mut self, address: impl Fn((u32, u32)) -> Option<&'l String>) {
+    pub(super) fn add_links<'l>(&mut self, address: impl Fn((u32, u32)) -> Option<&'l String>) {
         for (row, column, value) in &mut self.cells {
             let link = address((*row, *column)).and_then(|address| Link::to(address));
             let Some(mut link) = link else { continue };
@@ -111,15 +111,15 @@ impl<'a> Cells<'a> {
     }
 
     /// Counts the hidden values; of a hidden sheet, all. Returns their replacement in the text.
-    pub(super) fn hidden(&mut self, is_whole: bool, sheet: &str, tally: &Tally) -> String {
+    pub(super) fn take_hidden(&mut self, is_whole: bool, sheet: &str, tally: &Tally) -> String {
         let mut values = std::mem::take(&mut self.hidden);
         if is_whole {
             values.extend(std::mem::take(&mut self.cells).into_iter().map(|(_, _, value)| value));
         }
         // Separators are not counted.
-        let count: usize = values.iter().map(|value| characters(value)).sum();
-        tally.in_part(Kind::HiddenText, count, sheet);
-        tally.marked(&values.join(SEPARATOR))
+        let count: usize = values.iter().map(|value| count_characters(value)).sum();
+        tally.add_in_part(Kind::HiddenText, count, sheet);
+        tally.mark_only(&values.join(SEPARATOR))
     }
 
     fn check(&self, bytes: usize) -> Result<(), Unreadable> {
@@ -130,15 +130,15 @@ impl<'a> Cells<'a> {
         Ok(())
     }
 
-    /// Writes a line for each nonempty row, with a cell for each nonempty column; then the texts in
-    /// `beside`.
+    /// Writes a line for each nonempty row, with a cell for each nonempty column; then
+    /// `texts_after_cells`.
     pub(super) fn write(
         mut self,
         name: &str,
-        beside: &[String],
+        texts_after_cells: &[String],
         text: &mut String,
     ) -> Result<(), Unreadable> {
-        if self.cells.is_empty() && beside.is_empty() {
+        if self.cells.is_empty() && texts_after_cells.is_empty() {
             return Ok(());
         }
         self.cells.sort_by_key(|(row, column, _)| (*row, *column));
@@ -160,21 +160,26 @@ impl<'a> Cells<'a> {
             text.push('\n');
             self.check(text.len())?;
         }
-        for words in beside {
+        for words in texts_after_cells {
             text.push_str(&format!("\n{words}\n"));
         }
         self.check(text.len())
     }
 }
 
+/// Formats a number as a cell with this format code.
+pub(crate) fn format_by_code(number: f64, code: &str, is_1904: bool) -> String {
+    format_number(number, &NumberFormat::of(code), is_1904)
+}
+
 /// Formats a number.
-pub(super) fn number_shown(number: f64, format: &NumberFormat, is_1904: bool) -> String {
+pub(super) fn format_number(number: f64, format: &NumberFormat, is_1904: bool) -> String {
     let (kind, decimals) = match format {
         NumberFormat::Date(decimals) => (ExcelDateTimeType::DateTime, *decimals),
         NumberFormat::Duration(decimals) => (ExcelDateTimeType::TimeDelta, *decimals),
-        format => return format.shown(number).unwrap_or_else(|| general(number)),
+        format => return format.format_number(number).unwrap_or_else(|| format_general(number)),
     };
-    let text = shown(&Data::DateTime(ExcelDateTime::new(number, kind, is_1904)));
+    let text = display_value(&Data::DateTime(ExcelDateTime::new(number, kind, is_1904)));
     if decimals == 0 || !number.is_finite() {
         return text;
     }
@@ -182,13 +187,13 @@ pub(super) fn number_shown(number: f64, format: &NumberFormat, is_1904: bool) ->
     let scale = 10_f64.powi(i32::try_from(decimals).unwrap_or(3));
     let seconds = (number.abs() * 86_400.0 * scale).round() / scale;
     let whole = match kind {
-        ExcelDateTimeType::TimeDelta => shown(&Data::DateTime(ExcelDateTime::new(
+        ExcelDateTimeType::TimeDelta => display_value(&Data::DateTime(ExcelDateTime::new(
             seconds.floor().copysign(number) / 86_400.0,
             kind,
             is_1904,
         ))),
         // A quarter of a second, so that binary rounding does not lose one.
-        _ => shown(&Data::DateTime(ExcelDateTime::new(
+        _ => display_value(&Data::DateTime(ExcelDateTime::new(
             (seconds.floor() + 0.25) / 86_400.0,
             kind,
             is_1904,
@@ -199,9 +204,9 @@ pub(super) fn number_shown(number: f64, format: &NumberFormat, is_1904: bool) ->
 }
 
 /// Formats a value on one line.
-pub(super) fn shown(value: &Data) -> String {
+pub(super) fn display_value(value: &Data) -> String {
     match value {
-        Data::DateTime(moment) if moment.is_duration() => duration(moment.as_f64()),
+        Data::DateTime(moment) if moment.is_duration() => format_duration(moment.as_f64()),
         Data::DateTime(moment) => {
             let (year, month, day, hour, minute, second, _) = moment.to_ymd_hms_milli();
             let time = format!("{hour:02}:{minute:02}:{second:02}");
@@ -216,7 +221,7 @@ pub(super) fn shown(value: &Data) -> String {
             let moment = moment.replacen('T', " ", 1);
             moment.strip_suffix(" 00:00:00").map(str::to_owned).unwrap_or(moment)
         }
-        Data::DurationIso(time) => iso_duration(time).unwrap_or_else(|| time.clone()),
+        Data::DurationIso(time) => format_iso_duration(time).unwrap_or_else(|| time.clone()),
         Data::Bool(value) => if *value { "TRUE" } else { "FALSE" }.to_owned(),
         other => one_line(&other.to_string()),
     }
@@ -224,7 +229,7 @@ pub(super) fn shown(value: &Data) -> String {
 
 /// Formats a duration of ISO 8601, as in `OpenDocument`: `PT08H05M00S`. It may also be a time of
 /// day.
-fn iso_duration(time: &str) -> Option<String> {
+fn format_iso_duration(time: &str) -> Option<String> {
     let (sign, time) = time.strip_prefix('-').map_or((1.0, time), |time| (-1.0, time));
     let (mut seconds, mut rest) = (0.0, time.strip_prefix('P')?);
     let mut is_time = false;
@@ -245,11 +250,11 @@ fn iso_duration(time: &str) -> Option<String> {
         seconds += number.replace(',', ".").parse::<f64>().ok()? * unit;
         rest = after.get(1..)?;
     }
-    Some(duration(sign * seconds / 86_400.0))
+    Some(format_duration(sign * seconds / 86_400.0))
 }
 
 /// Formats a duration, given in days, in hours, minutes and seconds.
-fn duration(days: f64) -> String {
+fn format_duration(days: f64) -> String {
     let seconds = (days.abs() * 86_400.0).round();
     if !(0.0..1e15).contains(&seconds) {
         return days.to_string();

@@ -84,7 +84,7 @@ impl NumberFormat {
     }
 
     /// Formats a number. Returns `None` if it is shown without a format.
-    pub(super) fn shown(&self, value: f64) -> Option<String> {
+    pub(super) fn format_number(&self, value: f64) -> Option<String> {
         let Self::Code(sections) = self else { return None };
         if !value.is_finite() {
             return None;
@@ -114,7 +114,7 @@ impl NumberFormat {
             [_, _, zero, ..] if value == 0.0 => (*zero, false),
             [positive, ..] => (*positive, false),
         };
-        let text = section.shown(value.abs());
+        let text = section.format_value(value.abs());
         let is_zero = !text.chars().any(|c| ('1'..='9').contains(&c));
         let sign = if value < 0.0 && !says_sign && !is_zero { "-" } else { "" };
         Some(format!("{sign}{}", text.trim()))
@@ -124,7 +124,7 @@ impl NumberFormat {
 impl NumberFormat {
     /// Formats a text by the section for texts: one with an `@`, or else the fourth. Returns `None`
     /// if it is shown unchanged.
-    pub(super) fn shown_text(&self, words: &str) -> Option<String> {
+    pub(super) fn format_text(&self, words: &str) -> Option<String> {
         let Self::Code(sections) = self else { return None };
         let for_texts = sections.iter().rfind(|it| it.pieces.contains(&Piece::Text));
         let section = for_texts.or_else(|| sections.get(3))?;
@@ -237,7 +237,7 @@ impl Section {
     }
 
     /// Formats the absolute value of a number.
-    fn shown(&self, value: f64) -> String {
+    fn format_value(&self, value: f64) -> String {
         let mut value = value;
         for piece in &self.pieces {
             if *piece == Piece::Percent {
@@ -247,14 +247,14 @@ impl Section {
         if self.pieces.contains(&Piece::General) {
             let piece = |piece: &Piece| match piece {
                 Piece::Literal(words) => words.clone(),
-                Piece::General => general(value),
+                Piece::General => format_general(value),
                 Piece::Percent => "%".to_owned(),
                 _ => String::new(),
             };
             return self.pieces.iter().map(piece).collect();
         }
         if self.pieces.contains(&Piece::Slash) {
-            return self.fraction(value);
+            return self.format_fraction(value);
         }
         let is_digit = |piece: &Piece| matches!(piece, Piece::Digit(_));
         let exponent_at = self.pieces.iter().position(|it| matches!(it, Piece::Exponent(_)));
@@ -288,18 +288,18 @@ impl Section {
         if exponent_at.is_some() && value > 0.0 {
             exponent = magnitude(value, whole.len().max(1));
             value /= 10_f64.powi(exponent);
-            let (integer, _) = rounded(value, decimals.len());
+            let (integer, _) = round_decimals(value, decimals.len());
             if integer.len() > whole.len().max(1) {
                 (value, exponent) = (value / 10.0, exponent + 1);
             }
         }
-        let (integer, fraction) = rounded(value, decimals.len());
+        let (integer, fraction) = round_decimals(value, decimals.len());
         let integer = if integer == "0" && !whole.contains(&'0') { String::new() } else { integer };
-        self.written(&integer, &fraction, (whole.len(), is_grouped), exponent)
+        self.write_pieces(&integer, &fraction, (whole.len(), is_grouped), exponent)
     }
 
     /// Writes the pieces with the digits in their places.
-    fn written(
+    fn write_pieces(
         &self,
         integer: &str,
         fraction: &str,
@@ -372,7 +372,7 @@ impl Section {
     }
 
     /// Formats a whole number and a fraction.
-    fn fraction(&self, value: f64) -> String {
+    fn format_fraction(&self, value: f64) -> String {
         let slash = self.pieces.iter().position(|it| *it == Piece::Slash).unwrap_or(0);
         let after: String = self.pieces[slash..]
             .iter()
@@ -439,7 +439,7 @@ fn magnitude(value: f64, digits: usize) -> i32 {
 
 /// Returns the digits before and behind the point. Rounds half up, in decimal: the number is first
 /// written with fifteen digits, so that its binary representation has no effect.
-fn rounded(value: f64, decimals: usize) -> (String, String) {
+fn round_decimals(value: f64, decimals: usize) -> (String, String) {
     let written = format!("{:.*e}", DIGITS - 1, value);
     let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -488,7 +488,7 @@ fn split(digits: &[u8], point: usize, decimals: usize) -> (String, String) {
 }
 
 /// Formats as `1E-10`; the exponent has at least two digits.
-fn scientific(value: f64) -> String {
+fn format_scientific(value: f64) -> String {
     let text = format!("{value:E}");
     let (number, exponent) = text.split_once('E').unwrap_or((&text, "0"));
     let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |it| ('-', it));
@@ -496,13 +496,13 @@ fn scientific(value: f64) -> String {
 }
 
 /// Formats a number with fifteen digits, which removes binary rounding errors.
-pub(super) fn general(value: f64) -> String {
+pub(super) fn format_general(value: f64) -> String {
     let short: f64 = format!("{:.*e}", DIGITS - 1, value).parse().unwrap_or(value);
     let size = short.abs();
     if size == 0.0 {
         return "0".to_owned();
     }
-    if !(1e-9..1e21).contains(&size) { scientific(short) } else { short.to_string() }
+    if !(1e-9..1e21).contains(&size) { format_scientific(short) } else { short.to_string() }
 }
 
 #[cfg(test)]
@@ -547,9 +547,13 @@ mod tests {
             ("General\" EUR\"", 100.0, "100 EUR"),
             (";;;", 5.0, ""),
         ] {
-            assert_eq!(NumberFormat::of(code).shown(value).as_deref(), Some(expected), "{code}");
+            assert_eq!(
+                NumberFormat::of(code).format_number(value).as_deref(),
+                Some(expected),
+                "{code}"
+            );
         }
-        assert_eq!(NumberFormat::built_in(10).shown(0.125).as_deref(), Some("12.50%"));
+        assert_eq!(NumberFormat::built_in(10).format_number(0.125).as_deref(), Some("12.50%"));
     }
 
     /// A code may come from a hostile file.
@@ -568,7 +572,7 @@ mod tests {
             let code: String = (0..length).map(|_| signs[next(signs.len())]).collect();
             let format = NumberFormat::of(&code);
             for value in [0.0, -1.5, 1e300, -1e-300, 12_345.678, f64::MAX, f64::NAN] {
-                let _ = format.shown(value);
+                let _ = format.format_number(value);
             }
         }
     }
@@ -591,7 +595,7 @@ mod tests {
         assert_eq!(NumberFormat::of("[h]:mm:ss"), NumberFormat::Duration(0));
         assert_eq!(NumberFormat::of("[h]:mm:ss.00"), NumberFormat::Duration(2));
         assert_eq!(NumberFormat::of("mm:ss.000"), NumberFormat::Date(3));
-        assert_eq!(general(-0.0), "0");
+        assert_eq!(format_general(-0.0), "0");
         for (code, shown) in [
             ("@\" km\"", Some("five km")),
             ("0.0;-0.0;0;\"<\"@\">\"", Some("<five>")),
@@ -600,16 +604,16 @@ mod tests {
             ("0.0;-0.0", None),
             ("General", None),
         ] {
-            assert_eq!(NumberFormat::of(code).shown_text("five").as_deref(), shown, "{code}");
+            assert_eq!(NumberFormat::of(code).format_text("five").as_deref(), shown, "{code}");
         }
         assert_eq!(NumberFormat::of("@"), NumberFormat::General);
     }
 
     #[test]
     fn binary_adds_nothing() {
-        assert_eq!(general(0.1 + 0.2), "0.3");
+        assert_eq!(format_general(0.1 + 0.2), "0.3");
         assert_eq!(
-            (general(75.0), general(1e25), general(0.0)),
+            (format_general(75.0), format_general(1e25), format_general(0.0)),
             ("75".into(), "1E+25".into(), "0".into())
         );
     }

@@ -5,8 +5,8 @@ use std::{collections::HashSet, ops::Range};
 use calamine::Data;
 
 use super::{
-    cells::{Cells, Fault, shown},
-    number_format::general,
+    cells::{Cells, Fault, display_value},
+    number_format::format_general,
 };
 use crate::{
     context::Context,
@@ -53,13 +53,13 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         }
         let place = format!("sheet {number}");
         let Sheet { mut beside, formulas, .. } = sheet;
-        context.tally.in_part(Kind::FormulasWithoutValue, formulas, &place);
+        context.tally.add_in_part(Kind::FormulasWithoutValue, formulas, &place);
         let is_hidden = table.attribute("style-name").is_some_and(|style| hidden.contains(&style));
-        let unseen = cells.hidden(is_hidden, &place, context.tally);
+        let hidden = cells.take_hidden(is_hidden, &place, context.tally);
         if is_hidden {
             beside.clear();
         }
-        beside.extend((!unseen.is_empty()).then_some(unseen));
+        beside.extend((!hidden.is_empty()).then_some(hidden));
         cells.write(&table.attribute("name").unwrap_or_default(), &beside, &mut text)?;
     }
     Ok(text.trim_end().to_owned())
@@ -107,7 +107,7 @@ impl Sheet<'_, '_> {
             match &*child.name {
                 "table-row" => self.row(child)?,
                 "table-rows" | "table-row-group" | "table-header-rows" => self.rows(child)?,
-                "shapes" => self.boxes(child),
+                "shapes" => self.read_boxes(child),
                 _ => {}
             }
         }
@@ -128,7 +128,7 @@ impl Sheet<'_, '_> {
                 } else if !value.is_empty() {
                     shown.push((column..column.saturating_add(columns), value));
                 }
-                self.boxes(cell);
+                self.read_boxes(cell);
             }
             column = column.saturating_add(columns);
         }
@@ -155,15 +155,19 @@ impl Sheet<'_, '_> {
             _ => None,
         };
         if let Some(stored) = stored {
-            return shown(&stored);
+            return display_value(&stored);
         }
-        let paragraphs: Vec<String> =
-            cell.elements().filter(|child| matches!(&*child.name, "p" | "h")).map(words).collect();
+        let paragraphs: Vec<String> = cell
+            .elements()
+            .filter(|child| matches!(&*child.name, "p" | "h"))
+            .map(paragraph_text)
+            .collect();
         let text = one_line(&paragraphs.join(" "));
         if !text.is_empty() {
             return text;
         }
-        let number = cell.attribute("value").and_then(|value| value.parse().ok()).map(general);
+        let number =
+            cell.attribute("value").and_then(|value| value.parse().ok()).map(format_general);
         let number = number.or_else(|| cell.attribute("string-value"));
         match (number, cell.attribute("formula")) {
             (Some(number), _) => number,
@@ -178,10 +182,10 @@ impl Sheet<'_, '_> {
     }
 
     /// Reads the comments of a cell, and text boxes.
-    fn boxes(&mut self, parent: &Element) {
+    fn read_boxes(&mut self, parent: &Element) {
         for child in parent.elements() {
             let words = || {
-                let lines = child.all("p").into_iter().map(words);
+                let lines = child.all("p").into_iter().map(paragraph_text);
                 lines.filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n")
             };
             let text = match &*child.name {
@@ -197,7 +201,7 @@ impl Sheet<'_, '_> {
 }
 
 /// Returns the text of a paragraph without comments and frames.
-fn words(paragraph: &Element) -> String {
+fn paragraph_text(paragraph: &Element) -> String {
     let mut text = String::new();
     for node in &paragraph.children {
         match node {
@@ -205,7 +209,7 @@ fn words(paragraph: &Element) -> String {
             Node::Element(element) => match &*element.name {
                 "annotation" | "frame" => {}
                 "s" | "tab" | "line-break" => text.push(' '),
-                _ => text.push_str(&words(element)),
+                _ => text.push_str(&paragraph_text(element)),
             },
         }
     }

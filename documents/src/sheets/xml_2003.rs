@@ -4,7 +4,7 @@ use std::{collections::HashMap, ops::RangeInclusive};
 
 use super::{
     cells::{Cells, Fault},
-    number_format::{NumberFormat, general},
+    number_format::{NumberFormat, format_general},
 };
 use crate::{
     context::Context,
@@ -22,7 +22,7 @@ const MAX_CHAIN: usize = 20;
 const NAMESPACE: &str = "urn:schemas-microsoft-com:office:spreadsheet";
 
 /// Returns whether bytes are such a book.
-pub(crate) fn is(bytes: &[u8]) -> bool {
+pub(crate) fn is_xml_2003(bytes: &[u8]) -> bool {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4 << 10)]);
     let head = head.trim_start_matches('\u{feff}').trim_start();
     head.starts_with("<?xml") && head.contains(NAMESPACE) && head.contains("Workbook")
@@ -35,7 +35,7 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
     let mut text = String::new();
     for (number, sheet) in (1..).zip(tree.all("Worksheet")) {
         let mut cells = Cells::new(context.limits, context.deadline, text.len());
-        let (mut at, mut beside, mut formulas) = (0_u32, Vec::new(), 0);
+        let (mut at, mut texts_after_cells, mut formulas) = (0_u32, Vec::new(), 0);
         let columns = columns(sheet);
         for row in sheet.all("Row") {
             at = index(row).unwrap_or_else(|| at.saturating_add(1));
@@ -47,7 +47,7 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
                 let style = around.into_iter().flatten().find_map(|it| it.attribute("StyleID"));
                 let format = style.and_then(|style| formats.get(&style));
                 let value = match (cell.child("Data"), cell.attribute("Formula")) {
-                    (Some(data), _) => shown(data, format),
+                    (Some(data), _) => display_value(data, format),
                     (None, Some(formula)) => {
                         formulas += 1;
                         format!("={}", formula.trim_start_matches('='))
@@ -67,22 +67,22 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
                     return Err(unreadable);
                 }
                 if let Some(comment) = cell.child("Comment") {
-                    beside.push(format!("[Comment: {}]", one_line(&comment.text())));
+                    texts_after_cells.push(format!("[Comment: {}]", one_line(&comment.text())));
                 }
                 let more = cell.attribute("MergeAcross").and_then(|it| it.parse::<u32>().ok());
                 column = column.saturating_add(more.unwrap_or(0));
             }
         }
         let place = format!("sheet {number}");
-        context.tally.in_part(Kind::FormulasWithoutValue, formulas, &place);
+        context.tally.add_in_part(Kind::FormulasWithoutValue, formulas, &place);
         let state = sheet.all("Visible").first().map(|it| it.text());
         let is_hidden = state.is_some_and(|state| state.trim() != "SheetVisible");
-        let hidden = cells.hidden(is_hidden, &place, context.tally);
+        let hidden = cells.take_hidden(is_hidden, &place, context.tally);
         if is_hidden {
-            beside.clear();
+            texts_after_cells.clear();
         }
-        beside.extend((!hidden.is_empty()).then_some(hidden));
-        cells.write(&sheet.attribute("Name").unwrap_or_default(), &beside, &mut text)?;
+        texts_after_cells.extend((!hidden.is_empty()).then_some(hidden));
+        cells.write(&sheet.attribute("Name").unwrap_or_default(), &texts_after_cells, &mut text)?;
     }
     Ok(text.trim_end().to_owned())
 }
@@ -128,12 +128,12 @@ fn index(element: &Element) -> Option<u32> {
     element.attribute("Index")?.parse().ok()
 }
 
-fn shown(data: &Element, format: Option<&NumberFormat>) -> String {
+fn display_value(data: &Element, format: Option<&NumberFormat>) -> String {
     let text = data.text();
     match data.attribute("Type").as_deref() {
         Some("Number") => text.trim().parse().map_or(text, |number| {
-            let shown = format.and_then(|format| format.shown(number));
-            shown.unwrap_or_else(|| general(number))
+            let shown = format.and_then(|format| format.format_number(number));
+            shown.unwrap_or_else(|| format_general(number))
         }),
         Some("Boolean") => if text.trim() == "1" { "TRUE" } else { "FALSE" }.to_owned(),
         Some("DateTime") => {

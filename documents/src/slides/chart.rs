@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::{sheets, xml::Element};
+use crate::{sheets::format_by_code, xml::Element};
 
 /// Writes titles that come from cells, and the series with their figures.
 pub(super) fn write_figures(chart: &Element, text: &mut String) {
     for title in chart.all("title").into_iter().filter(|title| title.all("t").is_empty()) {
-        let words = values(title);
+        let words = joined_values(title);
         if !words.is_empty() {
             text.push_str(&format!("{words}\n"));
         }
@@ -23,20 +23,20 @@ pub(super) fn write_figures(chart: &Element, text: &mut String) {
         let labels = series.all("dlblRangeCache").first().copied();
         let others = [series.child("bubbleSize"), labels].into_iter().flatten();
         let others = others.map(|part| Points::of(part, is_1904)).collect();
-        let name = series.child("tx").map(values).unwrap_or_default();
+        let name = series.child("tx").map(joined_values).unwrap_or_default();
         write_series(&name, &[vec![names, figures], others].concat(), text);
     }
     write_newer_series(chart, is_1904, text);
 }
 
 /// Writes the series of a kind of chart that came later, such as a waterfall (namespace `cx`). Its
-/// figures are apart from its series.
+/// figures are stored separately from its series.
 fn write_newer_series(chart: &Element, is_1904: bool, text: &mut String) {
     let mut names: HashMap<String, String> = HashMap::new();
     for series in chart.all("series") {
         let id = series.child("dataId").and_then(|id| id.attribute("val"));
         if let (Some(id), Some(name)) = (id, series.child("tx")) {
-            names.entry(id).or_insert_with(|| values(name));
+            names.entry(id).or_insert_with(|| joined_values(name));
         }
     }
     for data in chart.all("data") {
@@ -69,7 +69,7 @@ fn write_series(name: &str, all: &[Points], text: &mut String) {
 }
 
 /// Returns the stored values below an element, as one text.
-fn values(part: &Element) -> String {
+fn joined_values(part: &Element) -> String {
     let values = part.all("v");
     values.iter().map(|value| value.text()).collect::<Vec<_>>().join(" ").trim().to_owned()
 }
@@ -92,7 +92,7 @@ impl Points {
             let point = |(place, point): (usize, &&Element)| {
                 let number = point.attribute("idx").and_then(|number| number.parse().ok());
                 let code = point.attribute("formatCode").or_else(|| code.clone());
-                (number.unwrap_or(place), shown(point, code.as_deref(), is_1904))
+                (number.unwrap_or(place), format_value(point, code.as_deref(), is_1904))
             };
             points.iter().enumerate().map(point).collect()
         };
@@ -114,10 +114,10 @@ impl Points {
 }
 
 /// Returns the value of a point in the format of its number.
-fn shown(point: &Element, code: Option<&str>, is_1904: bool) -> String {
+fn format_value(point: &Element, code: Option<&str>, is_1904: bool) -> String {
     let value = point.child("v").unwrap_or(point).text().trim().to_owned();
     match (value.parse(), code) {
-        (Ok(number), Some(code)) => sheets::shown_by_code(number, code, is_1904),
+        (Ok(number), Some(code)) => format_by_code(number, code, is_1904),
         _ => value,
     }
 }

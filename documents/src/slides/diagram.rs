@@ -2,16 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{chart::write_figures, paragraphs::paragraphs};
+use super::{chart::write_figures, paragraphs::write_paragraphs};
 use crate::xml::Element;
 
 /// Returns the text of a diagram or a chart; of a chart, also its figures.
-pub(crate) fn drawn(drawing: &Element, kind: &str) -> String {
+pub(crate) fn diagram_text(drawing: &Element, kind: &str) -> String {
     let mut text = String::new();
-    if kind == "diagramData" && nodes(drawing, &mut text) {
+    if kind == "diagramData" && write_nodes(drawing, &mut text) {
         return text;
     }
-    paragraphs(drawing, &mut text);
+    write_paragraphs(drawing, &mut text);
     if matches!(kind, "chart" | "chartEx") {
         write_figures(drawing, &mut text);
     }
@@ -20,7 +20,7 @@ pub(crate) fn drawn(drawing: &Element, kind: &str) -> String {
 
 /// Writes the nodes of a diagram in the order of drawing, each followed by its children. Returns
 /// `false` if the diagram states no order.
-fn nodes(drawing: &Element, text: &mut String) -> bool {
+fn write_nodes(drawing: &Element, text: &mut String) -> bool {
     let points: HashMap<String, &Element> = drawing
         .all("pt")
         .into_iter()
@@ -49,7 +49,7 @@ fn nodes(drawing: &Element, text: &mut String) -> bool {
             continue;
         }
         if let Some(point) = points.get(&id) {
-            paragraphs(point, text);
+            write_paragraphs(point, text);
         }
         let mut next = below.remove(&id).unwrap_or_default();
         next.sort();
@@ -59,7 +59,7 @@ fn nodes(drawing: &Element, text: &mut String) -> bool {
     for point in drawing.all("pt") {
         let is_node = point.attribute("type").is_none_or(|kind| matches!(&*kind, "node" | "asst"));
         if is_node && point.attribute("modelId").is_some_and(|id| !seen.contains(&id)) {
-            paragraphs(point, text);
+            write_paragraphs(point, text);
         }
     }
     true

@@ -1,6 +1,6 @@
 //! Paragraphs of a slide: text, levels, and numbers, which the file does not contain.
 
-use super::ground::Ink;
+use super::background::RunVisibility;
 use crate::{
     links::{ADDRESS, Link},
     look, math,
@@ -10,19 +10,23 @@ use crate::{
 };
 
 /// Writes the paragraphs below an element.
-pub(crate) fn paragraphs(parent: &Element, text: &mut String) {
-    paragraphs_in(parent, None, text);
+pub(crate) fn write_paragraphs(parent: &Element, text: &mut String) {
+    write_paragraphs_with(parent, None, text);
 }
 
-/// Writes the paragraphs; with `ink`, hidden text is replaced.
-pub(super) fn paragraphs_in(parent: &Element, ink: Option<&Ink<'_>>, text: &mut String) {
+/// Writes the paragraphs; with `visibility`, hidden text is replaced.
+pub(super) fn write_paragraphs_with(
+    parent: &Element,
+    visibility: Option<&RunVisibility<'_>>,
+    text: &mut String,
+) {
     let mut numbers = Numbers::default();
     let styles = parent.all("lstStyle");
     let style = styles.first().copied();
     for paragraph in parent.all("p") {
         let mut line = String::new();
-        words(paragraph, ink, &mut line);
-        let line = look::whole(&line);
+        write_words(paragraph, visibility, &mut line);
+        let line = look::finish_line(&line);
         if line.trim().is_empty() {
             continue;
         }
@@ -42,63 +46,63 @@ pub(super) fn paragraphs_in(parent: &Element, ink: Option<&Ink<'_>>, text: &mut 
     }
 }
 
-fn words(parent: &Element, ink: Option<&Ink<'_>>, line: &mut String) {
+fn write_words(parent: &Element, visibility: Option<&RunVisibility<'_>>, line: &mut String) {
     for node in &parent.children {
         let Node::Element(element) = node else { continue };
         match &*element.name {
             "t" => {
-                let text = fonts(parent).read(element.text());
-                let moved = match height(parent) {
+                let text = fonts_of_run(parent).decode(element.text());
+                let moved = match baseline_of_run(parent) {
                     0 => None,
                     1.. => math::exponent(&text),
                     _ => math::index(&text),
                 };
-                let text = looks(parent, moved.unwrap_or(text));
-                line.push_str(&match ink {
-                    Some(ink) => ink.seen(parent, text),
+                let text = apply_run_properties(parent, moved.unwrap_or(text));
+                line.push_str(&match visibility {
+                    Some(visibility) => visibility.text_or_mark(parent, text),
                     None => text,
                 });
             }
             "br" => line.push('\n'),
             "tab" => line.push('\t'),
-            "oMath" => line.push_str(&math::text(element)),
+            "oMath" => line.push_str(&math::formula_text(element)),
             "r" => {
                 let address = element.child(ADDRESS).map(Element::text);
                 let mut link = address.and_then(|address| Link::to(&address));
                 if let Some(link) = &mut link {
                     link.begin(line);
                 }
-                words(element, ink, line);
+                write_words(element, visibility, line);
                 if let Some(link) = link {
                     link.end(line);
                 }
             }
             "pPr" | "rPr" | "Fallback" | ADDRESS => {}
-            _ => words(element, ink, line),
+            _ => write_words(element, visibility, line),
         }
     }
 }
 
 /// Returns the fonts of a run. `latin` is the font of plain letters.
-fn fonts(run: &Element) -> Fonts {
+fn fonts_of_run(run: &Element) -> Fonts {
     let Some(properties) = run.child("rPr") else { return Fonts::default() };
     let named = |kind: &str| properties.child(kind)?.attribute("typeface");
     let others: Vec<String> = ["sym", "cs", "ea"].into_iter().filter_map(named).collect();
-    Fonts::named(named("latin").as_deref(), &others)
+    Fonts::by_names(named("latin").as_deref(), &others)
 }
 
 /// Writes capitals and struck text as the run's properties state.
-fn looks(run: &Element, text: String) -> String {
-    let said = |name: &str| run.child("rPr").and_then(|properties| properties.attribute(name));
-    let text = if said("cap").as_deref() == Some("all") { text.to_uppercase() } else { text };
-    let is_struck = said("strike").is_some_and(|strike| strike != "noStrike");
-    if is_struck && !text.trim().is_empty() { look::struck(&text) } else { text }
+fn apply_run_properties(run: &Element, text: String) -> String {
+    let attribute = |name: &str| run.child("rPr").and_then(|properties| properties.attribute(name));
+    let text = if attribute("cap").as_deref() == Some("all") { text.to_uppercase() } else { text };
+    let is_struck = attribute("strike").is_some_and(|strike| strike != "noStrike");
+    if is_struck && !text.trim().is_empty() { look::strike_out(&text) } else { text }
 }
 
 /// Returns how far a run is raised; negative if it is lowered.
-fn height(run: &Element) -> i64 {
-    let height = run.child("rPr").and_then(|properties| properties.attribute("baseline"));
-    height.and_then(|height| height.trim_end_matches('%').parse().ok()).unwrap_or(0)
+fn baseline_of_run(run: &Element) -> i64 {
+    let baseline = run.child("rPr").and_then(|properties| properties.attribute("baseline"));
+    baseline.and_then(|baseline| baseline.trim_end_matches('%').parse().ok()).unwrap_or(0)
 }
 
 /// Returns the numbering of a paragraph: its own, or that of its level in the style of its shape.
@@ -137,12 +141,12 @@ impl Numbers {
             _ => start,
         };
         self.counts[level] = Some((kind.clone(), count));
-        Some(written(&kind, count))
+        Some(format_number(&kind, count))
     }
 }
 
 /// Formats a number in a style of `ST_TextAutonumberScheme` (ECMA-376 part 1, 20.1.10.61).
-fn written(kind: &str, count: usize) -> String {
+fn format_number(kind: &str, count: usize) -> String {
     let number = match kind {
         kind if kind.starts_with("alphaLc") => letters(count),
         kind if kind.starts_with("alphaUc") => letters(count).to_ascii_uppercase(),

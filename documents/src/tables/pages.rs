@@ -41,7 +41,7 @@ enum Codec {
 }
 
 /// Returns why a row group cannot be read: its first column with an unsupported codec.
-pub(super) fn refused(group: &RowGroupMetaData) -> Option<String> {
+pub(super) fn find_unsupported_codec(group: &RowGroupMetaData) -> Option<String> {
     let column = group.columns().iter().find(|column| {
         !matches!(
             column.compression_codec(),
@@ -102,7 +102,7 @@ struct Unpacked<P> {
 }
 
 impl<P: PageReader> Unpacked<P> {
-    fn unpacked(&self, page: Page) -> Result<Page> {
+    fn unpack_page(&self, page: Page) -> Result<Page> {
         Ok(match page {
             Page::DataPage {
                 buf,
@@ -165,7 +165,7 @@ impl<P: PageReader> Iterator for Unpacked<P> {
 impl<P: PageReader> PageReader for Unpacked<P> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
-        page.map(|page| self.unpacked(page)).transpose()
+        page.map(|page| self.unpack_page(page)).transpose()
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {

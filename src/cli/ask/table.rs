@@ -10,7 +10,7 @@ use anyhow::Context;
 use csv::{ByteRecord, ReaderBuilder, StringRecord, Terminator, Writer, WriterBuilder};
 use serde_json::Value;
 use tidegate_activities::document::ask::row::RowPrompt;
-use tidegate_documents::records::delimiter;
+use tidegate_documents::records::detect_delimiter;
 use tokio::sync::mpsc;
 
 use super::question::{Output, Question, answer, unless_closed};
@@ -123,7 +123,7 @@ impl Form {
         let mut first = Vec::new();
         input.read_until(b'\n', &mut first).context("stdin cannot be read")?;
         let form = Self {
-            delimiter: delimiter(&first),
+            delimiter: detect_delimiter(&first),
             has_bom: first.starts_with(BOM),
             has_crlf: first.ends_with(b"\r\n"),
         };

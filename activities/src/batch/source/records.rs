@@ -274,13 +274,13 @@ fn cut<R: io::Read>(
 async fn table(reading: Reading) -> Result<Rows, Broken> {
     use std::ops::Range;
 
-    use tidegate_documents::{confined::Part, tables::Wanted};
+    use tidegate_documents::{confined::Part, tables::RowRequest};
 
     let Reading { location, fields, within, whole, size, mut room, .. } = reading;
     let mut number = within.at.number;
-    let most = (room.documents, room.bytes);
+    let (max_rows, max_bytes) = (room.documents, room.bytes);
     let (id, text) = (fields.id.clone(), fields.text.clone());
-    let wanted = Wanted { size, id, text, before: number, most };
+    let request = RowRequest { size, id, text, skip: number, max_rows, max_bytes };
     let parts = |range: Range<u64>| -> Part {
         let (whole, location) = (whole.clone(), location.clone());
         Box::pin(async move {
@@ -292,7 +292,7 @@ async fn table(reading: Reading) -> Result<Rows, Broken> {
     };
     let reader = room.reader.clone();
     let mut rows = Vec::new();
-    for record in reader.rows(&wanted, &parts).await? {
+    for record in reader.read_rows(&request, &parts).await? {
         number += 1;
         let (row, is_numbered) = document(&within, fields.text.as_deref(), number, record);
         room.take(&row);

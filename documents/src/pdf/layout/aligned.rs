@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::{
     bidi::is_right_to_left,
-    blocks::{Block, Entry, Measure},
+    blocks::{Block, ColumnStats, Entry},
     columns::COLUMN_LETTERS,
     groups::{self, LEADING},
-    gutters::{self, Patience},
+    gutters::{self, RowBudget},
     lines::{BAR, Line},
     rows::Row,
     ruling::Ruling,
@@ -41,9 +41,9 @@ pub(super) fn find(
     bounds: (f64, f64),
     ruling: &Ruling,
     number: usize,
-    patience: &Patience<'_>,
+    budget: &RowBudget<'_>,
 ) -> Option<Table> {
-    let (count, limits) = gutters::find(rows, bounds, patience)?;
+    let (count, limits) = gutters::find(rows, bounds, budget)?;
     let entries: Vec<Entry<'_>> =
         rows.iter().take(count).map(|row| Entry::new(row, &limits)).collect();
     let mut block = Block::new(entries, limits);
@@ -54,14 +54,15 @@ pub(super) fn find(
         block = Block::new(entries, limits);
     }
     let lone = block.entries.iter().filter(|entry| entry.is_lone()).count();
-    if lone * 5 > block.entries.len() * 2 || !block.is_set() || is_interleaved(&block) {
+    if lone * 5 > block.entries.len() * 2 || !block.columns_are_aligned() || is_interleaved(&block)
+    {
         return None;
     }
-    let by_gap = groups::by_gap(&block, ruling)
+    let by_gap = groups::group_by_gap(&block, ruling)
         .filter(|(groups, is_ruled)| *is_ruled || is_grouped(&block, groups));
     let groups = match by_gap {
         Some((groups, _)) => groups,
-        None if is_aligned(&block) => groups::by_text(&block),
+        None if is_aligned(&block) => groups::group_by_text(&block),
         None => return None,
     };
     let rtl = is_rtl(&block);
@@ -118,7 +119,7 @@ fn size(block: &Block<'_>) -> f64 {
 }
 
 /// Whether a column holds lines of text, as in a book.
-fn is_text(column: &Measure) -> bool {
+fn is_text(column: &ColumnStats) -> bool {
     column.lines >= 2 && column.full >= 0.5 && column.letters >= TEXT_LETTERS
 }
 
@@ -150,7 +151,7 @@ fn is_grouped(block: &Block<'_>, rows: &[Range<usize>]) -> bool {
             && lines <= 12 * groups
             && block.columns.iter().all(|c| c.aligned > 0.6);
     }
-    let wrapped = block.wrapped();
+    let wrapped = block.wrapped_fraction();
     let unequal = shortest < 15.0 || shortest < SHORTER * longest;
     (unequal && wrapped > 0.3) || (groups >= 3 && wrapped > 0.6)
 }
@@ -168,14 +169,14 @@ fn is_uneven(block: &Block<'_>, rows: &[Range<usize>]) -> bool {
 
 /// Whether evenly spaced lines are rows of a table, not columns of text.
 fn is_aligned(block: &Block<'_>) -> bool {
-    let beside = block.entries.iter().filter(|entry| entry.filled() > 1).count();
+    let with_several_cells = block.entries.iter().filter(|entry| entry.filled() > 1).count();
     let longest = block.columns.iter().map(|column| column.lines).max().unwrap_or(0);
     // One column may have cells of several lines, and so lines without a neighbour.
-    let mut apart = block.columns.iter().filter(|column| column.aligned < 0.8);
+    let mut unaligned = block.columns.iter().filter(|column| column.aligned < 0.8);
     let aligned =
-        apart.next().is_none_or(|column| column.lines == longest) && apart.next().is_none();
-    if beside < 2
-        || beside * 4 < block.entries.len()
+        unaligned.next().is_none_or(|column| column.lines == longest) && unaligned.next().is_none();
+    if with_several_cells < 2
+        || with_several_cells * 4 < block.entries.len()
         || !aligned
         || is_prose(block)
         || block.columns.iter().skip(1).any(|column| column.bullets >= 0.5)

@@ -2,7 +2,7 @@
 
 /// Puts right-to-left scripts into reading order: the whole line if most of its letters are of such
 /// scripts, otherwise each run.
-pub(super) fn logical(text: &str) -> String {
+pub(super) fn to_reading_order(text: &str) -> String {
     if !text.contains(is_rtl) {
         return text.to_owned();
     }
@@ -31,7 +31,7 @@ pub(super) fn logical(text: &str) -> String {
 }
 
 /// Returns the text of one glyph in visual order.
-pub(super) fn visual(text: &str) -> String {
+pub(super) fn to_visual_order(text: &str) -> String {
     if text.contains(is_rtl) { reversed(text) } else { text.to_owned() }
 }
 
@@ -52,7 +52,7 @@ fn reversed(text: &str) -> String {
     let mirrored = |c: char| if is_mirrored(&seen) { mirrored(c) } else { c };
     let (mut read, mut rest) = (String::with_capacity(text.len()), seen.as_slice());
     while let Some((last, before)) = rest.split_last() {
-        if stays(*last) || is_of_number(&seen, rest.len() - 1) {
+        if is_left_to_right(*last) || is_of_number(&seen, rest.len() - 1) {
             let start = start_of_run(rest);
             let (before, run) = rest.split_at(start);
             read.extend(run);
@@ -90,7 +90,7 @@ fn is_of_number(seen: &[char], place: usize) -> bool {
 }
 
 /// Whether a letter or digit is read from left to right.
-fn stays(c: char) -> bool {
+fn is_left_to_right(c: char) -> bool {
     c.is_alphanumeric() && !is_rtl(c)
 }
 
@@ -100,7 +100,7 @@ fn start_of_run(seen: &[char]) -> usize {
     let mut start = seen.len();
     let mut joins = true;
     for (place, c) in seen.iter().enumerate().rev() {
-        if stays(*c) || is_of_number(seen, place) {
+        if is_left_to_right(*c) || is_of_number(seen, place) {
             if joins {
                 start = place;
             } else if let Some(word) = letters_before(seen, place) {
@@ -150,25 +150,31 @@ mod tests {
     #[test]
     fn hebrew_is_read_from_the_right() {
         // Visual order: the first letter stands at the right.
-        assert_eq!(logical("12 םולש"), "שלום 12");
-        assert_eq!(logical("(4 ףיעס) 123 רפסמ"), "מספר 123 (סעיף 4)");
-        assert_eq!(logical("הנוקה ןיבו Acme Ltd תרבח"), "חברת Acme Ltd ובין הקונה");
-        assert_eq!(logical("12.3.2024 םויב 2 Acme Ltd ןיבו"), "ובין Acme Ltd 2 ביום 12.3.2024");
-        assert_eq!(logical("7 5 םירפסמ"), "מספרים 5 7");
-        assert_eq!(logical("7.5% לש תיביר"), "ריבית של 7.5%");
-        assert_eq!(logical("₪500 םולשת"), "תשלום ₪500");
+        assert_eq!(to_reading_order("12 םולש"), "שלום 12");
+        assert_eq!(to_reading_order("(4 ףיעס) 123 רפסמ"), "מספר 123 (סעיף 4)");
+        assert_eq!(to_reading_order("הנוקה ןיבו Acme Ltd תרבח"), "חברת Acme Ltd ובין הקונה");
+        assert_eq!(
+            to_reading_order("12.3.2024 םויב 2 Acme Ltd ןיבו"),
+            "ובין Acme Ltd 2 ביום 12.3.2024"
+        );
+        assert_eq!(to_reading_order("7 5 םירפסמ"), "מספרים 5 7");
+        assert_eq!(to_reading_order("7.5% לש תיביר"), "ריבית של 7.5%");
+        assert_eq!(to_reading_order("₪500 םולשת"), "תשלום ₪500");
         // Brackets stored by their role.
-        assert_eq!(logical("]הטויט[ )א חפסנ("), "(נספח א) [טיוטה]");
-        assert_eq!(logical("[הטויט] (א חפסנ)"), "(נספח א) [טיוטה]");
+        assert_eq!(to_reading_order("]הטויט[ )א חפסנ("), "(נספח א) [טיוטה]");
+        assert_eq!(to_reading_order("[הטויט] (א חפסנ)"), "(נספח א) [טיוטה]");
     }
 
     #[test]
     fn hebrew_within_other_text_is_turned_alone() {
         assert_eq!(
-            logical("Agreement with הזוח 3 הז dated 2024"),
+            to_reading_order("Agreement with הזוח 3 הז dated 2024"),
             "Agreement with זה 3 חוזה dated 2024"
         );
-        assert_eq!(logical("The house | תיב | The door | תלד"), "The house | בית | The door | דלת");
-        assert_eq!(logical("plain"), "plain");
+        assert_eq!(
+            to_reading_order("The house | תיב | The door | תלד"),
+            "The house | בית | The door | דלת"
+        );
+        assert_eq!(to_reading_order("plain"), "plain");
     }
 }

@@ -1,7 +1,7 @@
 //! Rows split into columns at common gutters, and measures of the columns.
 
 use super::{
-    lines::{flowed, joined},
+    lines::{join_lines, join_words},
     rows::Row,
     words::Word,
 };
@@ -45,7 +45,7 @@ impl<'a> Entry<'a> {
 
 /// Measures of a column. Each cell with text is one line.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Measure {
+pub(super) struct ColumnStats {
     /// Number of cells with text.
     pub(super) lines: usize,
     /// Average number of letters in a line, counting one more for each word.
@@ -68,7 +68,7 @@ pub(super) struct Block<'a> {
     pub(super) limits: Vec<f64>,
     /// Right end of each column's text.
     ends: Vec<f64>,
-    pub(super) columns: Vec<Measure>,
+    pub(super) columns: Vec<ColumnStats>,
 }
 
 impl<'a> Block<'a> {
@@ -79,11 +79,11 @@ impl<'a> Block<'a> {
         };
         let ends = (0..limits.len()).map(end).collect();
         let mut block = Self { entries, limits, ends, columns: Vec::new() };
-        block.columns = (0..block.limits.len()).map(|column| block.measure(column)).collect();
+        block.columns = (0..block.limits.len()).map(|column| block.column_stats(column)).collect();
         block
     }
 
-    fn measure(&self, column: usize) -> Measure {
+    fn column_stats(&self, column: usize) -> ColumnStats {
         let (mut lines, mut letters, mut numbers, mut aligned, mut bullets) = (0, 0, 0, 0, 0);
         let (mut full, mut last) = (0, None);
         for entry in &self.entries {
@@ -100,7 +100,7 @@ impl<'a> Block<'a> {
             last = Some(cell);
         }
         let part = |count: usize, of: usize| count as f64 / of.max(1) as f64;
-        Measure {
+        ColumnStats {
             lines,
             letters: part(letters, lines),
             full: part(full, lines.saturating_sub(1)),
@@ -145,7 +145,7 @@ impl<'a> Block<'a> {
 
     /// Whether `next` may continue a line that broke. Weaker than [`Self::is_wrapped`]: needs other
     /// evidence.
-    pub(super) fn may_go_on(&self, column: usize, line: &[&Word], next: &[&Word]) -> bool {
+    pub(super) fn may_continue(&self, column: usize, line: &[&Word], next: &[&Word]) -> bool {
         self.is_wrapped(column, line, next)
             || (begins_small(next) && reaches(line, next, self.end(column)))
     }
@@ -158,7 +158,7 @@ impl<'a> Block<'a> {
 
     /// Returns the fraction of the lines directly below another line of their column that may continue it;
     /// 1 if there are none.
-    pub(super) fn wrapped(&self) -> f64 {
+    pub(super) fn wrapped_fraction(&self) -> f64 {
         let (mut wrapped, mut all) = (0_u32, 0_u32);
         for (to, pair) in (1..).zip(self.entries.windows(2)) {
             let [last, next] = pair else { continue };
@@ -166,7 +166,7 @@ impl<'a> Block<'a> {
             for column in (0..self.limits.len()).filter(|_| close) {
                 if let (Some(line), Some(next)) = (last.cell(column), next.cell(column)) {
                     all += 1;
-                    wrapped += u32::from(self.may_go_on(column, line, next));
+                    wrapped += u32::from(self.may_continue(column, line, next));
                 }
             }
         }
@@ -175,7 +175,7 @@ impl<'a> Block<'a> {
 
     /// Whether in each column but the first, most cells begin, end or are centred at one position, or all
     /// are numbers. Gaps of justified lines are below each other only by accident.
-    pub(super) fn is_set(&self) -> bool {
+    pub(super) fn columns_are_aligned(&self) -> bool {
         let few = self.columns.iter().filter(|column| column.lines < 2).count();
         if few * 2 > self.columns.len() {
             return false;
@@ -212,7 +212,7 @@ impl<'a> Block<'a> {
     pub(super) fn cells(&self, entries: &[Entry<'_>]) -> Vec<String> {
         let cell = |column: usize| {
             let lines = entries.iter().filter_map(|entry| entry.cell(column));
-            flowed(lines.map(|line| joined(line, |_, _, _| false)))
+            join_lines(lines.map(|line| join_words(line, |_, _, _| false)))
         };
         (0..self.limits.len()).map(cell).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{gutters::Patience, rows::Row, words::Word};
+use super::{gutters::RowBudget, rows::Row, words::Word};
 
 /// Fewest lines of a column, unless its text flows from line to line.
 const COLUMN_LINES: usize = 3;
@@ -30,7 +30,7 @@ pub(super) fn starts(rows: &[Row]) -> Vec<f64> {
 }
 
 /// Returns how many of the first rows form two columns, and the x of the second.
-pub(super) fn find(rows: &[Row], starts: &[f64], patience: &Patience<'_>) -> Option<(usize, f64)> {
+pub(super) fn find(rows: &[Row], starts: &[f64], budget: &RowBudget<'_>) -> Option<(usize, f64)> {
     let mut best: Option<(usize, f64)> = None;
     for &x in starts {
         let mut end = 0;
@@ -52,7 +52,7 @@ pub(super) fn find(rows: &[Row], starts: &[f64], patience: &Patience<'_>) -> Opt
             right.line(behind);
             end += 1;
         }
-        if !patience.is_left(end) {
+        if !budget.take(end) {
             break;
         }
         // Rows of a table below the columns do not belong to them.

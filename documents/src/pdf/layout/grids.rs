@@ -125,7 +125,7 @@ fn join(cells: &mut [usize], a: usize, b: usize) {
 }
 
 /// Returns the grids of a page, the smallest first: a table may stand in a cell of another.
-pub(super) fn grids(ruling: &Ruling) -> Vec<Grid> {
+pub(super) fn find_grids(ruling: &Ruling) -> Vec<Grid> {
     let (level, upright) = (&ruling.level, &ruling.upright);
     // Upright lines come first. Lines that meet form one group.
     let mut groups: Vec<usize> = (0..upright.len() + level.len()).collect();

@@ -3,10 +3,10 @@
 use std::cell::Cell;
 
 use super::{
-    lines::{is_mark, joined},
+    lines::{is_mark, join_words},
     rows::Row,
 };
-use crate::pdf::endless::Rest;
+use crate::pdf::page_budget::PageBudget;
 
 /// Most rows of a table.
 const MAX_ROWS: usize = 400;
@@ -23,23 +23,23 @@ const TAKEN: f64 = 0.4;
 const MAX_HEADS: usize = 4;
 
 /// Most rows examined on a page: each row may be examined again for each row above it.
-const PATIENCE: usize = 500_000;
+const MAX_ROWS_EXAMINED: usize = 500_000;
 
 /// Remaining rows that may be examined, and the limits of the page.
 #[derive(Debug)]
-pub(super) struct Patience<'p> {
+pub(super) struct RowBudget<'p> {
     rows: Cell<usize>,
-    rest: &'p Rest,
+    page_budget: &'p PageBudget,
 }
 
-impl<'p> Patience<'p> {
-    pub(super) fn of(rest: &'p Rest) -> Self {
-        Self { rows: Cell::new(PATIENCE), rest }
+impl<'p> RowBudget<'p> {
+    pub(super) fn of(page_budget: &'p PageBudget) -> Self {
+        Self { rows: Cell::new(MAX_ROWS_EXAMINED), page_budget }
     }
 
     /// Subtracts `rows`. Returns whether any are left. Unwinds if the page's time is over.
-    pub(super) fn is_left(&self, rows: usize) -> bool {
-        self.rest.go_on();
+    pub(super) fn take(&self, rows: usize) -> bool {
+        self.page_budget.check_time();
         self.rows.set(self.rows.get().saturating_sub(rows));
         self.rows.get() > 0
     }
@@ -47,7 +47,7 @@ impl<'p> Patience<'p> {
 
 /// A range of x that no row has covered yet.
 #[derive(Debug, Clone)]
-struct Free {
+struct FreeRange {
     x: (f64, f64),
     /// Number of rows with a wide gap here.
     rows: usize,
@@ -58,9 +58,9 @@ struct Free {
 pub(super) fn find(
     rows: &[Row],
     bounds: (f64, f64),
-    patience: &Patience<'_>,
+    budget: &RowBudget<'_>,
 ) -> Option<(usize, Vec<f64>)> {
-    let first = |rows: &[Row]| first(rows, bounds, patience);
+    let first = |rows: &[Row]| find_first(rows, bounds, budget);
     let found = first(rows)?;
     // A row without gaps may be the heading of another table with more columns.
     let lone =
@@ -75,18 +75,22 @@ pub(super) fn find(
     }
 }
 
-fn first(rows: &[Row], bounds: (f64, f64), patience: &Patience<'_>) -> Option<(usize, Vec<f64>)> {
+fn find_first(
+    rows: &[Row],
+    bounds: (f64, f64),
+    budget: &RowBudget<'_>,
+) -> Option<(usize, Vec<f64>)> {
     rows.first()?.gaps().next()?;
-    let mut free = vec![Free { x: (bounds.0 - 100.0, bounds.1 + 100.0), rows: 0 }];
+    let mut free = vec![FreeRange { x: (bounds.0 - 100.0, bounds.1 + 100.0), rows: 0 }];
     let (mut count, mut last) = (0, f64::NEG_INFINITY);
     for row in rows.iter().take(MAX_ROWS) {
         let far = count > 0 && row.y - last > FAR * row.size;
-        let Some(next) = narrowed(&free, row).filter(|_| !far) else { break };
+        let Some(next) = free_after_row(&free, row).filter(|_| !far) else { break };
         free = next;
         last = row.y;
         count += 1;
     }
-    if !patience.is_left(count) {
+    if !budget.take(count) {
         return None;
     }
     let left = rows.iter().take(count).map(Row::left).fold(f64::INFINITY, f64::min);
@@ -107,7 +111,7 @@ fn first(rows: &[Row], bounds: (f64, f64), patience: &Patience<'_>) -> Option<(u
 
 /// Returns the ranges still free after a row. `None` if the row covers a gutter of the rows before, or is
 /// a row of a table already.
-fn narrowed(free: &[Free], row: &Row) -> Option<Vec<Free>> {
+fn free_after_row(free: &[FreeRange], row: &Row) -> Option<Vec<FreeRange>> {
     if row.words.iter().any(|word| word.table.is_some()) {
         return None;
     }
@@ -126,20 +130,20 @@ fn narrowed(free: &[Free], row: &Row) -> Option<Vec<Free>> {
         });
     let mut left = Vec::with_capacity(free.len() + covered.len());
     let mut first = 0;
-    for one in free {
-        while covered.get(first).is_some_and(|part| part.1 <= one.x.0) {
+    for range in free {
+        while covered.get(first).is_some_and(|part| part.1 <= range.x.0) {
             first += 1;
         }
-        let (start, before) = (one.x.0, left.len());
+        let (start, before) = (range.x.0, left.len());
         let (mut at, mut next) = (start, first);
         loop {
-            let part = covered.get(next).filter(|part| part.0 < one.x.1);
-            let end = part.map_or(one.x.1, |part| part.0);
+            let part = covered.get(next).filter(|part| part.0 < range.x.1);
+            let end = part.map_or(range.x.1, |part| part.0);
             if end - at >= GUTTER * row.size {
                 let (from, to) =
                     (next.checked_sub(1).and_then(|at| covered.get(at)), covered.get(next));
                 let wide = from.zip(to).is_some_and(|(from, to)| to.0 - from.1 >= WIDE * row.size);
-                left.push(Free { x: (at, end), rows: one.rows + usize::from(wide) });
+                left.push(FreeRange { x: (at, end), rows: range.rows + usize::from(wide) });
             }
             let Some(part) = part else { break };
             at = at.max(part.1);
@@ -147,7 +151,7 @@ fn narrowed(free: &[Free], row: &Row) -> Option<Vec<Free>> {
         }
         let width = left.iter().skip(before).map(|free| free.x.1 - free.x.0).fold(0.0, f64::max);
         let room = if is_text { 1.0 - TAKEN } else { 0.0 };
-        if one.rows > 0 && (left.len() == before || width < room * (one.x.1 - one.x.0)) {
+        if range.rows > 0 && (left.len() == before || width < room * (range.x.1 - range.x.0)) {
             return None;
         }
     }
@@ -161,7 +165,7 @@ fn has_marks<'a>(rows: impl Iterator<Item = &'a Row>, place: f64) -> bool {
         let words: Vec<_> = row.words.iter().take_while(|word| word.x.0 < place).collect();
         if !words.is_empty() {
             all += 1;
-            marks += usize::from(is_mark(&joined(&words, |_, _, _| false)));
+            marks += usize::from(is_mark(&join_words(&words, |_, _, _| false)));
         }
     }
     marks * 5 > all * 3

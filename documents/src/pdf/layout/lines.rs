@@ -21,9 +21,9 @@ pub(super) struct Line {
 }
 
 /// Returns the text of a row of `rows`, with ` | ` at wide gaps that a neighbouring row shares.
-pub(super) fn line(rows: &[Row], at: usize) -> Option<Line> {
+pub(super) fn line_of_row(rows: &[Row], at: usize) -> Option<Line> {
     let row = rows.get(at)?;
-    let beside: Vec<(f64, f64)> = [at.checked_sub(1), Some(at + 1)]
+    let neighbours: Vec<(f64, f64)> = [at.checked_sub(1), Some(at + 1)]
         .into_iter()
         .filter_map(|other| rows.get(other?))
         .filter(|other| (other.y - row.y).abs() < 4.0 * row.size.max(other.size))
@@ -31,18 +31,18 @@ pub(super) fn line(rows: &[Row], at: usize) -> Option<Line> {
         .collect();
     let words: Vec<&Word> = row.words.iter().collect();
     let table = words.iter().find_map(|word| word.table).filter(|_| words.len() == 1);
-    let text = joined(&words, |before, left, right| {
+    let text = join_words(&words, |before, left, right| {
         let shared = |other: &(f64, f64)| {
             other.1.min(right.x.0) - other.0.max(left.x.1) > 0.5 * left.size.max(right.size)
         };
-        is_wide(left, right) && beside.iter().any(shared) && !is_mark(before)
+        is_wide(left, right) && neighbours.iter().any(shared) && !is_mark(before)
     });
     Some(Line { text, y: row.y, size: row.size, table })
 }
 
 /// Joins words from left to right into text in reading order. `parts` gets the text so far and the words
 /// on either side, and returns whether a new cell begins.
-pub(super) fn joined(words: &[&Word], parts: impl Fn(&str, &Word, &Word) -> bool) -> String {
+pub(super) fn join_words(words: &[&Word], parts: impl Fn(&str, &Word, &Word) -> bool) -> String {
     let mut text = String::new();
     let mut last: Option<&Word> = None;
     for (at, word) in words.iter().enumerate() {
@@ -59,11 +59,11 @@ pub(super) fn joined(words: &[&Word], parts: impl Fn(&str, &Word, &Word) -> bool
                 text.push(' ');
             }
         }
-        text.push_str(&scripts::written(words, at));
+        text.push_str(&scripts::script_text(words, at));
         last = Some(word);
     }
     // A row of a table is in reading order already.
-    if words.iter().any(|word| word.table.is_some()) { text } else { bidi::logical(&text) }
+    if words.iter().any(|word| word.table.is_some()) { text } else { bidi::to_reading_order(&text) }
 }
 
 /// Whether a text is a list's bullet or number, and so not a cell.
@@ -73,7 +73,7 @@ pub(super) fn is_mark(text: &str) -> bool {
 }
 
 /// Joins lines, with blank lines between paragraphs. Joins words divided at a line's end.
-pub(super) fn paragraphs(lines: &[Line]) -> String {
+pub(super) fn write_paragraphs(lines: &[Line]) -> String {
     let mut text = String::new();
     let mut last: Option<&Line> = None;
     for line in lines.iter().filter(|line| !line.text.trim().is_empty()) {
@@ -82,7 +82,7 @@ pub(super) fn paragraphs(lines: &[Line]) -> String {
             let in_table = last.table.or(line.table).is_some();
             if in_table && last.table == line.table {
                 text.push('\n');
-            } else if let Some(end) = divided(&text, &line.text).filter(|_| !in_table) {
+            } else if let Some(end) = find_hyphenation(&text, &line.text).filter(|_| !in_table) {
                 text.truncate(end);
             } else if step > 1.75 * last.size.max(line.size) {
                 text.push_str("\n\n");
@@ -98,7 +98,7 @@ pub(super) fn paragraphs(lines: &[Line]) -> String {
 }
 
 /// Returns the length of `text` without its hyphen, if the hyphen divides a word that `next` continues.
-fn divided(text: &str, next: &str) -> Option<usize> {
+fn find_hyphenation(text: &str, next: &str) -> Option<usize> {
     let head = text.strip_suffix(['-', '\u{ad}', '\u{2010}'])?;
     let before = head.chars().next_back()?;
     let after = next.trim_start().chars().next()?;
@@ -106,10 +106,10 @@ fn divided(text: &str, next: &str) -> Option<usize> {
 }
 
 /// Joins the lines of a cell into one.
-pub(super) fn flowed(lines: impl Iterator<Item = String>) -> String {
+pub(super) fn join_lines(lines: impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     for line in lines {
-        match divided(&text, &line) {
+        match find_hyphenation(&text, &line) {
             Some(end) => text.truncate(end),
             None if !text.is_empty() => text.push(' '),
             None => {}

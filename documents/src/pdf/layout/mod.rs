@@ -31,13 +31,13 @@ use std::collections::BTreeMap;
 pub(super) use self::bidi::is_rtl;
 use self::{
     aligned::Table,
-    gutters::Patience,
-    lines::{Line, line, paragraphs},
-    rows::{Row, rows},
+    gutters::RowBudget,
+    lines::{Line, line_of_row, write_paragraphs},
+    rows::{Row, group_into_rows},
     ruling::Ruling,
-    words::words,
+    words::join_letters,
 };
-use super::{endless::Rest, glyphs::Glyph, rules::Rules};
+use super::{glyphs::Glyph, page_budget::PageBudget, rules::Rules};
 
 /// Pages with more rows are not searched for columns and tables.
 const MAX_ROWS: usize = 3_000;
@@ -50,8 +50,8 @@ const LINES_ABOVE: usize = 3;
 
 /// Returns the text of a page. Letters that run in another direction come after the others.
 ///
-/// Unwinds where the page takes more than a page [may](super::endless).
-pub(super) fn text(glyphs: &[Glyph], rules: &Rules, rest: &Rest) -> String {
+/// Unwinds where the page takes more than a page [may](super::page_budget).
+pub(super) fn page_text(glyphs: &[Glyph], rules: &Rules, budget: &PageBudget) -> String {
     let mut text = String::new();
     let mut by_turn: BTreeMap<(bool, u16), Vec<&Glyph>> = BTreeMap::new();
     for glyph in glyphs {
@@ -59,29 +59,31 @@ pub(super) fn text(glyphs: &[Glyph], rules: &Rules, rest: &Rest) -> String {
         by_turn.entry((glyph.turn % 900 != 0, glyph.turn)).or_default().push(glyph);
     }
     for ((is_slanted, turn), glyphs) in by_turn {
-        let upright = if turn == 0 { upright::turned(&glyphs) } else { None };
+        let upright = if turn == 0 { upright::as_vertical_text(&glyphs) } else { None };
         let turn = if upright.is_some() { 900 } else { turn };
         let words = match &upright {
-            Some(upright) => words(upright.iter()),
-            None => words(glyphs.into_iter()),
+            Some(upright) => join_letters(upright.iter()),
+            None => join_letters(glyphs.into_iter()),
         };
         if words.is_empty() {
             continue;
         }
         let ruling = if is_slanted { Ruling::default() } else { Ruling::of(rules, turn) };
-        let (words, over) = overlays::apart(words);
-        let words = ruled::tables(words, &ruling);
+        let (words, overlays) = overlays::split_overlays(words);
+        let words = ruled::replace_tables(words, &ruling);
         // Lower numbers belong to tables with drawn lines.
         let tables = ruling.level.len() + ruling.upright.len();
-        let mut reader = Reader { ruling, patience: Patience::of(rest), lines: Vec::new(), tables };
-        let mut rows = rows(words);
-        let numbers = numbered::apart(&mut rows);
+        let mut reader =
+            Reader { ruling, budget: RowBudget::of(budget), lines: Vec::new(), tables };
+        let mut rows = group_into_rows(words);
+        let numbers = numbered::take_line_numbers(&mut rows);
         reader.read(&rows, 0);
-        let part = paragraphs(&reader.lines);
+        let part = write_paragraphs(&reader.lines);
         let part = numbers.map_or_else(|| part.clone(), |numbers| format!("{part}\n\n{numbers}"));
-        let over = rows::rows(over);
-        let over: Vec<Line> = (0..over.len()).filter_map(|at| line(&over, at)).collect();
-        for part in [part, paragraphs(&over)].iter().filter(|part| !part.is_empty()) {
+        let overlays = group_into_rows(overlays);
+        let overlays: Vec<Line> =
+            (0..overlays.len()).filter_map(|at| line_of_row(&overlays, at)).collect();
+        for part in [part, write_paragraphs(&overlays)].iter().filter(|part| !part.is_empty()) {
             text.push_str(if text.is_empty() { "" } else { "\n\n" });
             text.push_str(part);
         }
@@ -92,7 +94,7 @@ pub(super) fn text(glyphs: &[Glyph], rules: &Rules, rest: &Rest) -> String {
 /// Puts rows into reading order.
 struct Reader<'p> {
     ruling: Ruling,
-    patience: Patience<'p>,
+    budget: RowBudget<'p>,
     lines: Vec<Line>,
     /// Number of the next table.
     tables: usize,
@@ -100,63 +102,64 @@ struct Reader<'p> {
 
 impl Reader<'_> {
     fn read(&mut self, rows: &[Row], depth: usize) {
-        let looks = depth < MAX_DEPTH && rows.len() <= MAX_ROWS;
-        let starts = if looks { columns::starts(rows) } else { Vec::new() };
+        let finds_tables = depth < MAX_DEPTH && rows.len() <= MAX_ROWS;
+        let starts = if finds_tables { columns::starts(rows) } else { Vec::new() };
         let left = rows.iter().map(Row::left).fold(f64::INFINITY, f64::min);
         let ends = rows.iter().flat_map(|row| &row.words).map(|word| word.x.1);
         let bounds = (left, ends.fold(f64::NEG_INFINITY, f64::max));
         let mut at = 0;
         while let Some(rest) = rows.get(at..).filter(|rest| !rest.is_empty()) {
-            let page = Page {
+            let remaining = RemainingRows {
                 rows: rest,
                 bounds,
                 number: self.tables,
                 ruling: &self.ruling,
-                patience: &self.patience,
+                budget: &self.budget,
             };
-            let columns = columns::find(rest, &starts, &self.patience);
-            let table = if looks { page.table(0) } else { None };
-            let above = if looks { page.rows_above(table.as_ref(), columns) } else { 0 };
+            let columns = columns::find(rest, &starts, &self.budget);
+            let table = if finds_tables { remaining.table(0) } else { None };
+            let above =
+                if finds_tables { remaining.rows_above(table.as_ref(), columns) } else { 0 };
             if above > 0 {
-                self.lines.extend((at..at + above).filter_map(|at| line(rows, at)));
+                self.lines.extend((at..at + above).filter_map(|at| line_of_row(rows, at)));
                 at += above;
                 continue;
             }
-            if let Some(table) = table.filter(|table| !page.is_head(table, columns)) {
+            if let Some(table) = table.filter(|table| !remaining.is_column_head(table, columns)) {
                 self.lines.extend(table.lines);
                 self.tables += 1;
                 at += table.rows;
                 continue;
             }
             let Some((count, x)) = columns else {
-                self.lines.extend(line(rows, at));
+                self.lines.extend(line_of_row(rows, at));
                 at += 1;
                 continue;
             };
             let words = rest.iter().take(count).flat_map(|row| &row.words).cloned();
             let (right, left): (Vec<_>, Vec<_>) = words.partition(|word| word.x.0 >= x);
-            self.read(&self::rows(left), depth + 1);
-            self.read(&self::rows(right), depth + 1);
+            self.read(&self::group_into_rows(left), depth + 1);
+            self.read(&self::group_into_rows(right), depth + 1);
             at += count;
         }
     }
 }
 
 /// Rows that are still to be read.
-struct Page<'a> {
+struct RemainingRows<'a> {
     rows: &'a [Row],
     /// Left and right end of all rows of the page.
     bounds: (f64, f64),
     /// Number of the next table.
     number: usize,
     ruling: &'a Ruling,
-    patience: &'a Patience<'a>,
+    budget: &'a RowBudget<'a>,
 }
 
-impl Page<'_> {
+impl RemainingRows<'_> {
     /// Returns the table that begins at a row.
     fn table(&self, at: usize) -> Option<Table> {
-        aligned::find(self.rows.get(at..)?, self.bounds, self.ruling, self.number, self.patience)
+        aligned::find(self.rows.get(at..)?, self.bounds, self.ruling, self.number, self.budget)
     }
 
     /// Returns how many of the first rows stand above a table and only seem to belong to its columns.
@@ -166,8 +169,8 @@ impl Page<'_> {
             let below = self.table(1).filter(|below| below.columns > table.columns);
             return usize::from(below.is_some_and(|below| below.rows + 1 >= table.rows));
         }
-        let head = gutters::find(self.rows, self.bounds, self.patience)
-            .is_none_or(|(count, _)| count <= 2);
+        let head =
+            gutters::find(self.rows, self.bounds, self.budget).is_none_or(|(count, _)| count <= 2);
         let count = columns.map_or(0, |(count, _)| count);
         let is_above = |above: &usize| {
             let mut rows = self.rows.iter().take(*above);
@@ -181,7 +184,7 @@ impl Page<'_> {
     }
 
     /// Whether a table is only a few lines at the top of columns that go on.
-    fn is_head(&self, table: &Table, columns: Option<(usize, f64)>) -> bool {
+    fn is_column_head(&self, table: &Table, columns: Option<(usize, f64)>) -> bool {
         let Some((count, _)) = columns.filter(|_| table.rows <= FEW) else { return false };
         let next = self.table(table.rows).map_or(0, |next| next.rows);
         count >= 3 * table.rows && next * 3 < count - table.rows

@@ -9,7 +9,7 @@ const UNEVEN: f64 = 0.15;
 
 /// Removes line numbers from rows and returns them; `None` if there are none. Rows of a table may be
 /// numbered as well, so some number must have no text beside it, or lines must continue a sentence.
-pub(super) fn apart(rows: &mut Vec<Row>) -> Option<String> {
+pub(super) fn take_line_numbers(rows: &mut Vec<Row>) -> Option<String> {
     let mut numbers: Vec<(usize, u32)> = Vec::new();
     for (at, row) in rows.iter().enumerate() {
         let first = row.words.first().filter(|word| word.table.is_none());
@@ -49,9 +49,11 @@ pub(super) fn apart(rows: &mut Vec<Row>) -> Option<String> {
         let word = words(*at).get(1);
         word.is_some_and(|word| word.text.starts_with(char::is_lowercase))
     };
-    let says = numbers.iter().any(|it| is_blank(&it))
+    let is_not_a_table = numbers.iter().any(|it| is_blank(&it))
         || numbers.iter().filter(goes_on).count() * 3 > numbers.len();
-    if numbers.len() < LINES || !(is_counted && is_even && is_column && is_outside && says) {
+    if numbers.len() < LINES
+        || !(is_counted && is_even && is_column && is_outside && is_not_a_table)
+    {
         return None;
     }
     let text: Vec<String> = numbers.iter().map(|(_, number)| number.to_string()).collect();

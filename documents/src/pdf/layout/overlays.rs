@@ -10,7 +10,7 @@ const CROSSED: usize = 2;
 const MAX_LARGE: usize = 50;
 
 /// Separates the words of a watermark from the others.
-pub(super) fn apart(words: Vec<Word>) -> (Vec<Word>, Vec<Word>) {
+pub(super) fn split_overlays(words: Vec<Word>) -> (Vec<Word>, Vec<Word>) {
     let mut sizes: Vec<f64> = words.iter().map(|word| word.size).collect();
     sizes.sort_by(f64::total_cmp);
     let usual = sizes.get(sizes.len() / 2).copied().unwrap_or(0.0);
@@ -28,8 +28,8 @@ pub(super) fn apart(words: Vec<Word>) -> (Vec<Word>, Vec<Word>) {
     };
     let lines: Vec<f64> =
         words.iter().filter(|it| is_large(it)).filter(crosses).map(|it| it.y).collect();
-    let is_over =
+    let is_overlay =
         |word: &Word| is_large(word) && lines.iter().any(|y| (word.y - y).abs() < 0.1 * word.size);
-    let (over, words) = words.into_iter().partition(is_over);
-    (words, over)
+    let (overlays, words) = words.into_iter().partition(is_overlay);
+    (words, overlays)
 }

@@ -63,7 +63,7 @@ pub(super) fn is_wide(left: &Word, right: &Word) -> bool {
 }
 
 /// Groups words into rows by their baselines. Raised or lowered words join the row that they belong to.
-pub(super) fn rows(mut words: Vec<Word>) -> Vec<Row> {
+pub(super) fn group_into_rows(mut words: Vec<Word>) -> Vec<Row> {
     words.sort_by(|a, b| a.y.total_cmp(&b.y));
     let mut rows: Vec<Row> = Vec::new();
     for word in words {
@@ -96,7 +96,7 @@ pub(super) fn rows(mut words: Vec<Word>) -> Vec<Row> {
         clear_blanks(&mut row.words);
         row.words.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
         if row.words.len() >= SPACED {
-            row.words = closed_up(std::mem::take(&mut row.words));
+            row.words = join_spaced_letters(std::mem::take(&mut row.words));
         }
     }
     merged
@@ -167,7 +167,7 @@ fn raise_initials(rows: &mut [Row]) {
 }
 
 /// Joins letterspaced letters into words: single letters at even steps, with wider steps between words.
-fn closed_up(words: Vec<Word>) -> Vec<Word> {
+fn join_spaced_letters(words: Vec<Word>) -> Vec<Word> {
     let single = |word: &Word| {
         word.letters == 1 && word.table.is_none() && word.text.chars().all(char::is_alphabetic)
     };

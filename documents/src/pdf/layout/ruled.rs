@@ -3,10 +3,10 @@
 use super::{
     bidi::is_right_to_left,
     blocks::{Block, Entry},
-    grids::{Grid, grids},
+    grids::{Grid, find_grids},
     groups,
-    lines::{BAR, flowed, joined},
-    rows::rows,
+    lines::{BAR, join_lines, join_words},
+    rows::group_into_rows,
     ruling::Ruling,
     words::Word,
 };
@@ -19,9 +19,9 @@ const MAX_ROWS: usize = 400;
 const MIN_WIDTH: f64 = 1.8;
 
 /// Returns the words of a page, with the words in drawn tables replaced by the tables' rows.
-pub(super) fn tables(mut words: Vec<Word>, ruling: &Ruling) -> Vec<Word> {
-    for (number, grid) in grids(ruling).iter().enumerate() {
-        if let Some((inner, rows)) = table(&words, grid, number) {
+pub(super) fn replace_tables(mut words: Vec<Word>, ruling: &Ruling) -> Vec<Word> {
+    for (number, grid) in find_grids(ruling).iter().enumerate() {
+        if let Some((inner, rows)) = read_table(&words, grid, number) {
             let mut inner = inner.into_iter().peekable();
             let mut place = 0;
             words.retain(|_| {
@@ -35,7 +35,7 @@ pub(super) fn tables(mut words: Vec<Word>, ruling: &Ruling) -> Vec<Word> {
 }
 
 /// Returns the indices of the words in a table, and its rows. `None` if the grid is not a table.
-fn table(words: &[Word], grid: &Grid, number: usize) -> Option<(Vec<usize>, Vec<Word>)> {
+fn read_table(words: &[Word], grid: &Grid, number: usize) -> Option<(Vec<usize>, Vec<Word>)> {
     let columns = grid.columns();
     let mut cells: Vec<Vec<&Word>> = vec![Vec::new(); columns * grid.rows()];
     let (mut inner, mut crossing) = (Vec::new(), 0);
@@ -57,12 +57,12 @@ fn table(words: &[Word], grid: &Grid, number: usize) -> Option<(Vec<usize>, Vec<
     }
     let mut all = Vec::new();
     for (row, cells) in cells.chunks(columns).enumerate() {
-        let lines = written(cells, grid);
+        let lines = split_stacked_row(cells, grid);
         if lines.is_none() && grid.rows() == 1 {
             return None;
         }
-        let whole = || one(cells).into_iter().collect();
-        for line in lines.unwrap_or_else(whole) {
+        let single_row = || joined_row(cells).into_iter().collect();
+        for line in lines.unwrap_or_else(single_row) {
             all.push((row, line));
         }
     }
@@ -124,37 +124,40 @@ fn is_table(cells: &[Vec<&Word>], grid: &Grid) -> bool {
 }
 
 /// A row with the text of its cells.
-struct Written {
+struct RowText {
     cells: Vec<String>,
     y: f64,
     size: f64,
 }
 
 /// Returns a row with the lines of each cell joined; `None` if all cells are empty.
-fn one(cells: &[Vec<&Word>]) -> Option<Written> {
+fn joined_row(cells: &[Vec<&Word>]) -> Option<RowText> {
     let words = || cells.iter().flatten();
     let y = words().map(|word| word.y).fold(f64::INFINITY, f64::min);
     let size = words().map(|word| word.size).fold(0.0, f64::max);
     words().next()?;
-    Some(Written { cells: cells.iter().map(|cell| text(cell)).collect(), y, size })
+    Some(RowText { cells: cells.iter().map(|cell| cell_text(cell)).collect(), y, size })
 }
 
-fn text(cell: &[&Word]) -> String {
+fn cell_text(cell: &[&Word]) -> String {
     if cell.iter().any(|word| word.table.is_some()) {
         // Rows of an inner table.
-        let lines = rows(cell.iter().map(|word| (*word).clone()).collect());
-        let lines =
-            lines.iter().map(|row| joined(&row.words.iter().collect::<Vec<_>>(), |_, _, _| false));
+        let lines = group_into_rows(cell.iter().map(|word| (*word).clone()).collect());
+        let lines = lines
+            .iter()
+            .map(|row| join_words(&row.words.iter().collect::<Vec<_>>(), |_, _, _| false));
         return lines.collect::<Vec<_>>().join("; ");
     }
-    let lines = rows(cell.iter().map(|word| (*word).clone()).collect());
-    flowed(lines.iter().map(|row| joined(&row.words.iter().collect::<Vec<_>>(), |_, _, _| false)))
+    let lines = group_into_rows(cell.iter().map(|word| (*word).clone()).collect());
+    join_lines(
+        lines.iter().map(|row| join_words(&row.words.iter().collect::<Vec<_>>(), |_, _, _| false)),
+    )
 }
 
 /// Splits a drawn row that contains several rows, as where a line is drawn only below the headings. `None`
 /// unless numbers stand below each other, which are not one value.
-fn written(cells: &[Vec<&Word>], grid: &Grid) -> Option<Vec<Written>> {
-    let inner = rows(cells.iter().flatten().map(|word| (*word).clone()).collect());
+fn split_stacked_row(cells: &[Vec<&Word>], grid: &Grid) -> Option<Vec<RowText>> {
+    let inner = group_into_rows(cells.iter().flatten().map(|word| (*word).clone()).collect());
     if !(3..=MAX_ROWS).contains(&inner.len())
         || inner.iter().any(|row| row.words.iter().any(|word| word.table.is_some()))
     {
@@ -166,11 +169,11 @@ fn written(cells: &[Vec<&Word>], grid: &Grid) -> Option<Vec<Written>> {
     if !block.has_stacked_numbers() {
         return None;
     }
-    let groups = groups::by_text(&block);
+    let groups = groups::group_by_text(&block);
     let lines = groups.into_iter().filter_map(|lines| {
         let lines = block.entries.get(lines)?;
         let first = lines.first()?;
-        Some(Written { cells: block.cells(lines), y: first.y, size: first.size })
+        Some(RowText { cells: block.cells(lines), y: first.y, size: first.size })
     });
     Some(lines.collect())
 }

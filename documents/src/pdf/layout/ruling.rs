@@ -1,7 +1,7 @@
 //! Drawn lines of a page in the frame of a direction of reading. Lines that continue each other are
 //! merged.
 
-use super::super::{glyphs::frame, rules::Rules};
+use super::super::{glyphs::to_reading_frame, rules::Rules};
 
 /// Lines this close to each other are one, in points: cells may have separate frames.
 pub(super) const CLOSE: f64 = 3.0;
@@ -39,7 +39,7 @@ impl Ruling {
     pub(super) fn of(rules: &Rules, turn: u16) -> Self {
         let (mut level, mut upright) = (Vec::new(), Vec::new());
         for (from, to) in rules.all() {
-            let (a, b) = (frame(*from, turn), frame(*to, turn));
+            let (a, b) = (to_reading_frame(*from, turn), to_reading_frame(*to, turn));
             let edge =
                 |at: f64, from: f64, to: f64| Edge { at, from: from.min(to), to: from.max(to) };
             if (a.0 - b.0).abs() > (a.1 - b.1).abs() {
@@ -48,7 +48,7 @@ impl Ruling {
                 upright.push(edge(a.0, a.1, b.1));
             }
         }
-        let (level, upright) = (merged(level), merged(upright));
+        let (level, upright) = (merge_edges(level), merge_edges(upright));
         if level.len().max(upright.len()) > MAX_EDGES {
             return Self::default();
         }
@@ -65,7 +65,7 @@ impl Ruling {
     }
 }
 
-fn merged(mut edges: Vec<Edge>) -> Vec<Edge> {
+fn merge_edges(mut edges: Vec<Edge>) -> Vec<Edge> {
     edges.sort_by(|a, b| a.at.total_cmp(&b.at));
     let mut place = f64::NEG_INFINITY;
     for edge in &mut edges {
@@ -75,16 +75,16 @@ fn merged(mut edges: Vec<Edge>) -> Vec<Edge> {
         edge.at = place;
     }
     edges.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.from.total_cmp(&b.from)));
-    let mut whole: Vec<Edge> = Vec::with_capacity(edges.len());
+    let mut merged: Vec<Edge> = Vec::with_capacity(edges.len());
     for edge in edges {
-        match whole.last_mut() {
+        match merged.last_mut() {
             Some(last) if last.at.total_cmp(&edge.at).is_eq() && edge.from <= last.to + CLOSE => {
                 last.to = last.to.max(edge.to);
             }
-            _ => whole.push(edge),
+            _ => merged.push(edge),
         }
     }
     // Shorter lines are ticks and underlines, which divide no cells.
-    whole.retain(|edge| edge.length() > 6.0);
-    whole
+    merged.retain(|edge| edge.length() > 6.0);
+    merged
 }

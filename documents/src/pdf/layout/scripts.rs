@@ -10,7 +10,7 @@ const NEAR: f64 = 0.5;
 const LONG: usize = 12;
 
 /// Returns the text of word `at`, marked if it is an exponent, an index or a note mark.
-pub(super) fn written(words: &[&Word], at: usize) -> String {
+pub(super) fn script_text(words: &[&Word], at: usize) -> String {
     let Some(word) = words.get(at) else { return String::new() };
     if word.table.is_some() {
         return word.text.clone();
@@ -26,9 +26,9 @@ pub(super) fn written(words: &[&Word], at: usize) -> String {
     };
     let written = match script {
         Some((Script::Raised, base)) => {
-            small(text, Script::Raised).or_else(|| power(words, at, base))
+            small_text(text, Script::Raised).or_else(|| power(words, at, base))
         }
-        Some((Script::Lowered, _)) => small(text, Script::Lowered),
+        Some((Script::Lowered, _)) => small_text(text, Script::Lowered),
         None => None,
     };
     written.unwrap_or_else(|| text.to_owned())
@@ -55,7 +55,7 @@ fn is_near(left: &Word, right: &Word) -> bool {
 
 /// Converts digits and signs to Unicode's raised or lowered characters; `None` if there is none for a
 /// character.
-fn small(text: &str, script: Script) -> Option<String> {
+fn small_text(text: &str, script: Script) -> Option<String> {
     const LOWERED: [char; 10] = ['₀', '₁', '₂', '₃', '₄', '₅', '₆', '₇', '₈', '₉'];
     let (digits, signs) = match script {
         Script::Raised => (RAISED, ['⁺', '⁻', '⁽', '⁾']),

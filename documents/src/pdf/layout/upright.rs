@@ -6,17 +6,17 @@ use super::super::glyphs::Glyph;
 /// Most letters that are compared with all others.
 const SAMPLE: usize = 200;
 /// Most letters of a page that is examined.
-const MOST: usize = 20_000;
+const MAX_LETTERS: usize = 20_000;
 
 /// Returns the letters in the frame of vertical text; `None` if the text is not vertical.
-pub(super) fn turned(glyphs: &[&Glyph]) -> Option<Vec<Glyph>> {
+pub(super) fn as_vertical_text(glyphs: &[&Glyph]) -> Option<Vec<Glyph>> {
     let letters: Vec<&Glyph> =
         glyphs.iter().filter(|glyph| !glyph.text.trim().is_empty()).copied().collect();
     let ideographs = letters.iter().filter(|glyph| glyph.text.chars().all(is_ideograph)).count();
-    if !(8..=MOST).contains(&letters.len()) || ideographs * 10 < letters.len() * 8 {
+    if !(8..=MAX_LETTERS).contains(&letters.len()) || ideographs * 10 < letters.len() * 8 {
         return None;
     }
-    let (mut below, mut beside) = (Vec::new(), Vec::new());
+    let (mut steps_down, mut steps_right) = (Vec::new(), Vec::new());
     let sample: Vec<&&Glyph> = letters.iter().step_by(letters.len().div_ceil(SAMPLE)).collect();
     for letter in &sample {
         let near = |one: f64, other: f64| (one - other).abs() < 0.3 * letter.size;
@@ -25,7 +25,7 @@ pub(super) fn turned(glyphs: &[&Glyph]) -> Option<Vec<Glyph>> {
             let step = if near(other.x.0, letter.x.0) { Some((true, down)) } else { None };
             step.or_else(|| near(other.y, letter.y).then_some((false, right)))
         };
-        let least = |wanted: bool| {
+        let nearest_step = |wanted: bool| {
             letters
                 .iter()
                 .filter_map(|other| steps(&other))
@@ -33,24 +33,24 @@ pub(super) fn turned(glyphs: &[&Glyph]) -> Option<Vec<Glyph>> {
                 .map(|(_, step)| step / letter.size)
                 .min_by(f64::total_cmp)
         };
-        below.extend(least(true));
-        beside.extend(least(false));
+        steps_down.extend(nearest_step(true));
+        steps_right.extend(nearest_step(false));
     }
     let middle = |steps: &mut Vec<f64>| {
         steps.sort_by(f64::total_cmp);
         steps.get(steps.len() / 2).copied()
     };
-    let is_stacked = below.len() * 2 >= sample.len();
-    let (down, right) = (middle(&mut below)?, middle(&mut beside));
+    let is_stacked = steps_down.len() * 2 >= sample.len();
+    let (down, right) = (middle(&mut steps_down)?, middle(&mut steps_right));
     (is_stacked && down < 2.0 && right.is_none_or(|right| right > 1.2 * down)).then(|| {
-        let turned = |glyph: &&Glyph| Glyph {
+        let rotated = |glyph: &&Glyph| Glyph {
             // The letter reaches to the next one, because no space is meant between them.
             x: (glyph.y - glyph.size, glyph.y + (down - 1.0) * glyph.size),
             y: -f64::midpoint(glyph.x.0, glyph.x.1),
             turn: 900,
             ..(*glyph).clone()
         };
-        glyphs.iter().map(turned).collect()
+        glyphs.iter().map(rotated).collect()
     })
 }
 
@@ -88,8 +88,10 @@ mod tests {
         assert_eq!(read(&rows, 16.0, 12.0), "潮は一日に\n二度満ちる");
         assert_eq!(read(&rows, 11.0, 18.0).lines().next(), Some("二潮"));
         assert!(
-            turned(&set(&["ab", "cd", "ef", "gh"], 20.0, 12.0).iter().collect::<Vec<_>>())
-                .is_none()
+            as_vertical_text(
+                &set(&["ab", "cd", "ef", "gh"], 20.0, 12.0).iter().collect::<Vec<_>>()
+            )
+            .is_none()
         );
     }
 }

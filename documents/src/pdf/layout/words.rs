@@ -47,12 +47,12 @@ impl Word {
 
     /// Returns the position of this word if it is an index or exponent of another.
     pub(super) fn script_of(&self, large: &Self) -> Option<Script> {
-        script((self.y, self.size), (large.y, large.size))
+        script_kind((self.y, self.size), (large.y, large.size))
     }
 }
 
 /// As [`Word::script_of`], for pairs of a baseline and an em.
-fn script(small: (f64, f64), large: (f64, f64)) -> Option<Script> {
+fn script_kind(small: (f64, f64), large: (f64, f64)) -> Option<Script> {
     let up = (large.0 - small.0) / large.1;
     let shift = if small.1 < MUCH_SMALLER * large.1 { SHIFT } else { FAR_SHIFT };
     if small.1 >= SMALL * large.1 || up.abs() < shift {
@@ -62,7 +62,7 @@ fn script(small: (f64, f64), large: (f64, f64)) -> Option<Script> {
 }
 
 /// Joins letters, in drawing order, into words as long as each continues the one before.
-pub(super) fn words<'a>(glyphs: impl Iterator<Item = &'a Glyph>) -> Vec<Word> {
+pub(super) fn join_letters<'a>(glyphs: impl Iterator<Item = &'a Glyph>) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut open = false;
     for glyph in glyphs {
@@ -90,10 +90,10 @@ pub(super) fn words<'a>(glyphs: impl Iterator<Item = &'a Glyph>) -> Vec<Word> {
                 (glyph.y - word.y).abs() < 0.35 * size
                     && (-0.5 * size..WORD_GAP * size).contains(&gap)
                     && !backwards
-                    && script(new, old).is_none()
-                    && script(old, new).is_none()
+                    && script_kind(new, old).is_none()
+                    && script_kind(old, new).is_none()
             });
-        let text = bidi::visual(&glyph.text);
+        let text = bidi::to_visual_order(&glyph.text);
         match words.last_mut().filter(|_| goes_on) {
             Some(word) => {
                 word.text.push_str(text.trim_start());

@@ -1,7 +1,7 @@
 //! Shared formulas: written in one cell, and moved for each other cell.
 
 /// Moves a formula by rows and columns. Relative references change.
-pub(super) fn moved(formula: &str, rows: i64, columns: i64) -> String {
+pub(super) fn move_references(formula: &str, rows: i64, columns: i64) -> String {
     let mut text = String::with_capacity(formula.len());
     let mut rest = formula;
     while let Some(first) = rest.chars().next() {
@@ -115,7 +115,7 @@ mod tests {
             ("\"open", "\"open"),
             ("DISCOUNTPERCENTAGE*A1", "DISCOUNTPERCENTAGE*B3"),
         ] {
-            assert_eq!(moved(formula, 2, 1), right);
+            assert_eq!(move_references(formula, 2, 1), right);
         }
     }
 }

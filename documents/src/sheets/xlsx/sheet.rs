@@ -7,13 +7,13 @@ use quick_xml::{Reader, events::Event};
 
 use super::{
     Book,
-    formula::moved,
-    strings::{RichText, decoded, unescaped},
+    formula::move_references,
+    strings::{RichText, decode_xml, unescape},
 };
 use crate::{
     look::STRUCK,
     sheets::{
-        cells::{Cells, Fault, Range, number_shown, shown},
+        cells::{Cells, Fault, Range, display_value, format_number},
         number_format::NumberFormat,
     },
     spaces::one_line,
@@ -22,32 +22,32 @@ use crate::{
 
 /// Properties of a sheet that are not in its cells.
 #[derive(Default)]
-pub(super) struct Seen {
-    pub(super) formulas: usize,
+pub(super) struct SheetExtras {
+    pub(super) formulas_without_value: usize,
     /// Cells with a link, and the ids of the addresses.
     pub(super) links: HashMap<(u32, u32), String>,
     /// Headers and footers.
-    pub(super) edges: Vec<String>,
+    pub(super) headers_and_footers: Vec<String>,
 }
 
 /// A sheet that is being read.
 pub(super) struct Sheet<'s, 'c> {
     book: &'s Book,
     cells: &'s mut Cells<'c>,
-    seen: Seen,
+    extras: SheetExtras,
     hidden_columns: Vec<(u32, u32)>,
     row: u32,
     is_hidden_row: bool,
     column: u32,
     cell: Option<Cell>,
     /// Cells in the color of their background, unless something else colors them.
-    unseen: HashSet<(u32, u32)>,
+    invisible: HashSet<(u32, u32)>,
     /// First and last cell of each merged range.
     merged: Vec<Range>,
     /// Whether a zero is shown as an empty cell.
     hides_zeros: bool,
     /// Shared formulas by their numbers, with the cells in which they are written.
-    shared: HashMap<String, (String, (u32, u32))>,
+    shared_formulas: HashMap<String, (String, (u32, u32))>,
 }
 
 /// An open cell.
@@ -58,13 +58,13 @@ struct Cell {
     value: Option<String>,
     formula: Option<String>,
     /// The number of its shared formula.
-    shares: Option<String>,
+    shared_formula: Option<String>,
     inline: RichText,
 }
 
 /// The role of an element's text in a cell.
 #[derive(Clone, Copy, PartialEq)]
-enum Inside {
+enum TextTarget {
     Nothing,
     Value,
     Formula,
@@ -75,30 +75,30 @@ impl<'s, 'c> Sheet<'s, 'c> {
         Self {
             book,
             cells,
-            seen: Seen::default(),
+            extras: SheetExtras::default(),
             hidden_columns: Vec::new(),
             row: 0,
             is_hidden_row: false,
             column: 0,
             cell: None,
-            unseen: HashSet::new(),
+            invisible: HashSet::new(),
             merged: Vec::new(),
             hides_zeros: false,
-            shared: HashMap::new(),
+            shared_formulas: HashMap::new(),
         }
     }
 
-    pub(super) fn read(mut self, bytes: &[u8]) -> Result<Seen, Fault> {
+    pub(super) fn read(mut self, bytes: &[u8]) -> Result<SheetExtras, Fault> {
         let damaged = |error: quick_xml::Error| Fault::Sheet(error.to_string());
-        let words = decoded(bytes).map_err(Fault::Sheet)?;
+        let words = decode_xml(bytes).map_err(Fault::Sheet)?;
         let mut reader = Reader::from_str(&words);
-        let (mut is_open, mut inside) = (false, Inside::Nothing);
-        let (mut is_over, mut is_colored, mut edge) = (false, false, None::<String>);
-        let mut edges_of: Vec<&str> = Vec::new();
+        let (mut is_open, mut text_target) = (false, TextTarget::Nothing);
+        let (mut after_cells, mut is_colored, mut edge) = (false, false, None::<String>);
+        let mut edge_names: Vec<&str> = Vec::new();
         loop {
             let event = match reader.read_event() {
                 // Everything behind the cells is optional.
-                Err(_) if is_over => Event::Eof,
+                Err(_) if after_cells => Event::Eof,
                 event => event.map_err(damaged)?,
             };
             match event {
@@ -106,26 +106,26 @@ impl<'s, 'c> Sheet<'s, 'c> {
                     "row" => self.begin_row(&xml::element(&element)),
                     "c" => self.begin_cell(&xml::element(&element)),
                     "v" => {
-                        inside = Inside::Value;
+                        text_target = TextTarget::Value;
                         if let Some(cell) = &mut self.cell {
                             cell.value.get_or_insert_default();
                         }
                     }
                     "f" => {
-                        inside = Inside::Formula;
+                        text_target = TextTarget::Formula;
                         self.begin_formula(&xml::element(&element));
                     }
                     "r" | "rPh" | "t" | "strike" | "vertAlign" => {
-                        self.inline(|text| text.begin(&element));
+                        self.with_inline_text(|text| text.begin(&element));
                     }
-                    "col" => self.column_hidden(&xml::element(&element)),
+                    "col" => self.add_hidden_columns(&xml::element(&element)),
                     "sheetData" => is_open = true,
-                    "hyperlink" => self.link(&xml::element(&element)),
+                    "hyperlink" => self.add_link(&xml::element(&element)),
                     "conditionalFormatting" | "tableParts" => is_colored = true,
                     "sheetView" => self.hides_zeros |= xml::element(&element).is_off("showZeros"),
-                    "mergeCell" => self.merge(&xml::element(&element)),
-                    "headerFooter" => edges_of = edges_shown(&xml::element(&element)),
-                    name if edges_of.contains(&name) => edge = Some(String::new()),
+                    "mergeCell" => self.add_merged_range(&xml::element(&element)),
+                    "headerFooter" => edge_names = shown_edge_names(&xml::element(&element)),
+                    name if edge_names.contains(&name) => edge = Some(String::new()),
                     _ => {}
                 },
                 Event::Empty(element) => match element.local_name().as_ref() {
@@ -134,23 +134,26 @@ impl<'s, 'c> Sheet<'s, 'c> {
                         self.begin_cell(&xml::element(&element));
                         self.end_cell()?;
                     }
-                    "col" => self.column_hidden(&xml::element(&element)),
-                    "hyperlink" => self.link(&xml::element(&element)),
+                    "col" => self.add_hidden_columns(&xml::element(&element)),
+                    "hyperlink" => self.add_link(&xml::element(&element)),
                     "f" => self.begin_formula(&xml::element(&element)),
-                    "strike" | "vertAlign" => self.inline(|text| text.set(&element)),
+                    "strike" | "vertAlign" => {
+                        self.with_inline_text(|text| text.set_property(&element))
+                    }
                     "sheetView" => self.hides_zeros |= xml::element(&element).is_off("showZeros"),
-                    "mergeCell" => self.merge(&xml::element(&element)),
+                    "mergeCell" => self.add_merged_range(&xml::element(&element)),
                     _ => {}
                 },
                 Event::End(element) => match element.local_name().as_ref() {
                     "c" => self.end_cell()?,
-                    name @ ("r" | "rPh" | "t") => self.inline(|text| text.end(name)),
-                    "v" | "f" => inside = Inside::Nothing,
-                    "sheetData" => (is_open, is_over) = (false, true),
-                    name if edges_of.contains(&name) => {
-                        let words = edge.take().map(|edge| edge_words(&edge)).unwrap_or_default();
-                        if !words.is_empty() && !self.seen.edges.contains(&words) {
-                            self.seen.edges.push(words);
+                    name @ ("r" | "rPh" | "t") => self.with_inline_text(|text| text.end(name)),
+                    "v" | "f" => text_target = TextTarget::Nothing,
+                    "sheetData" => (is_open, after_cells) = (false, true),
+                    name if edge_names.contains(&name) => {
+                        let words =
+                            edge.take().map(|edge| strip_edge_codes(&edge)).unwrap_or_default();
+                        if !words.is_empty() && !self.extras.headers_and_footers.contains(&words) {
+                            self.extras.headers_and_footers.push(words);
                         }
                     }
                     _ => {}
@@ -159,25 +162,25 @@ impl<'s, 'c> Sheet<'s, 'c> {
                 Event::Eof if is_open => return Err(Fault::Sheet("it breaks off".to_owned())),
                 Event::Eof => {
                     if !is_colored {
-                        self.cells.hide_at(&self.unseen);
+                        self.cells.hide_at(&self.invisible);
                     }
-                    self.cells.hide_under(std::mem::take(&mut self.merged));
-                    return Ok(self.seen);
+                    self.cells.hide_covered(std::mem::take(&mut self.merged));
+                    return Ok(self.extras);
                 }
                 event => {
                     if let Some(edge) = &mut edge {
-                        edge.push_str(&xml::words(&event));
+                        edge.push_str(&xml::event_text(&event));
                     }
                     if let Some(cell) = &mut self.cell {
-                        let into = match inside {
-                            Inside::Value => cell.value.get_or_insert_default(),
-                            Inside::Formula => cell.formula.get_or_insert_default(),
-                            Inside::Nothing => {
-                                cell.inline.add(&event);
+                        let into = match text_target {
+                            TextTarget::Value => cell.value.get_or_insert_default(),
+                            TextTarget::Formula => cell.formula.get_or_insert_default(),
+                            TextTarget::Nothing => {
+                                cell.inline.add_event(&event);
                                 continue;
                             }
                         };
-                        into.push_str(&xml::words(&event));
+                        into.push_str(&xml::event_text(&event));
                     }
                 }
             }
@@ -185,13 +188,13 @@ impl<'s, 'c> Sheet<'s, 'c> {
     }
 
     /// Handles an element in the text of a cell.
-    fn inline(&mut self, handle: impl FnOnce(&mut RichText)) {
+    fn with_inline_text(&mut self, handle: impl FnOnce(&mut RichText)) {
         if let Some(cell) = &mut self.cell {
             handle(&mut cell.inline);
         }
     }
 
-    fn merge(&mut self, element: &Element) {
+    fn add_merged_range(&mut self, element: &Element) {
         let range = element.attribute("ref").unwrap_or_default();
         let Some((from, to)) = range.split_once(':') else { return };
         if let (Some(from), Some(to)) = (place_of(from), place_of(to)) {
@@ -199,7 +202,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
         }
     }
 
-    fn column_hidden(&mut self, element: &Element) {
+    fn add_hidden_columns(&mut self, element: &Element) {
         let number = |name| element.attribute(name).and_then(|it| it.parse::<u32>().ok());
         let is_hidden = element.is_on("hidden") || is_zero(element, "width");
         if let (true, Some(from), Some(to)) = (is_hidden, number("min"), number("max")) {
@@ -207,10 +210,10 @@ impl<'s, 'c> Sheet<'s, 'c> {
         }
     }
 
-    fn link(&mut self, element: &Element) {
+    fn add_link(&mut self, element: &Element) {
         let place = element.attribute("ref").and_then(|place| place_of(&place));
         if let (Some(place), Some(id)) = (place, element.reference()) {
-            self.seen.links.entry(place).or_insert(id);
+            self.extras.links.entry(place).or_insert(id);
         }
     }
 
@@ -234,20 +237,21 @@ impl<'s, 'c> Sheet<'s, 'c> {
     fn begin_formula(&mut self, element: &Element) {
         if let Some(cell) = &mut self.cell {
             cell.formula.get_or_insert_default();
-            cell.shares = element.attribute("si");
+            cell.shared_formula = element.attribute("si");
         }
     }
 
     /// Returns the formula of a cell, which may be written in another one.
     fn formula(&self, cell: &Cell, place: (u32, u32)) -> Option<String> {
         let formula = cell.formula.clone()?;
-        let shared = cell.shares.as_ref().filter(|_| formula.is_empty());
-        let Some((shared, (row, column))) = shared.and_then(|number| self.shared.get(number))
+        let shared = cell.shared_formula.as_ref().filter(|_| formula.is_empty());
+        let Some((shared, (row, column))) =
+            shared.and_then(|number| self.shared_formulas.get(number))
         else {
             return Some(formula);
         };
-        let by = |to: u32, from: u32| i64::from(to) - i64::from(from);
-        Some(moved(shared, by(place.0, *row), by(place.1, *column)))
+        let distance = |to: u32, from: u32| i64::from(to) - i64::from(from);
+        Some(move_references(shared, distance(place.0, *row), distance(place.1, *column)))
     }
 
     fn end_cell(&mut self) -> Result<(), Fault> {
@@ -256,34 +260,35 @@ impl<'s, 'c> Sheet<'s, 'c> {
         self.column = column + 1;
         // Programs that do not calculate leave a formula's value empty. The value of a text may be
         // empty too.
-        let is_said = |value: &String| !value.is_empty() || cell.kind == "str";
-        let has_value = cell.value.as_ref().is_some_and(is_said) || !cell.inline.is_empty();
-        if let (Some(number), Some(formula)) = (&cell.shares, &cell.formula)
+        let has_result = |value: &String| !value.is_empty() || cell.kind == "str";
+        let has_value = cell.value.as_ref().is_some_and(has_result) || !cell.inline.is_empty();
+        if let (Some(number), Some(formula)) = (&cell.shared_formula, &cell.formula)
             && !formula.is_empty()
         {
-            self.shared.insert(number.clone(), (formula.clone(), (row, column)));
+            self.shared_formulas.insert(number.clone(), (formula.clone(), (row, column)));
         }
         let formula = if has_value { None } else { self.formula(&cell, (row, column)) };
-        let value = formula.map_or_else(|| self.shown(&cell), |formula| format!("={formula}"));
+        let value =
+            formula.map_or_else(|| self.display_value(&cell), |formula| format!("={formula}"));
         let is_hidden = self.is_hidden_row
             || self.hidden_columns.iter().any(|(from, to)| (*from..=*to).contains(&column));
         if self.hides_zeros && value_is_zero(&cell) {
             return self.cells.hide(value);
         }
         // A format without digits shows nothing.
-        let unseen = match &*cell.kind {
+        let invisible = match &*cell.kind {
             _ if !value.is_empty() || !has_value => None,
             "" => cell.value.clone(),
-            _ => self.text(&cell),
+            _ => self.cell_text(&cell),
         };
-        if is_hidden || unseen.is_some() {
-            return self.cells.hide(unseen.unwrap_or(value));
+        if is_hidden || invisible.is_some() {
+            return self.cells.hide(invisible.unwrap_or(value));
         }
-        if self.book.unseen.get(cell.style) == Some(&true) && !value.is_empty() {
-            self.unseen.insert((row, column));
+        if self.book.invisible.get(cell.style) == Some(&true) && !value.is_empty() {
+            self.invisible.insert((row, column));
         }
-        self.seen.formulas += usize::from(cell.formula.is_some() && !has_value);
-        let is_struck = self.book.struck.get(cell.style) == Some(&true) && !value.is_empty();
+        self.extras.formulas_without_value += usize::from(cell.formula.is_some() && !has_value);
+        let is_struck = self.book.struck_out.get(cell.style) == Some(&true) && !value.is_empty();
         self.cells.add_text(
             (row, column),
             if is_struck { format!("{STRUCK}{value}{STRUCK}") } else { value },
@@ -291,7 +296,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
     }
 
     /// Returns the text of a text cell, without its format.
-    fn text(&self, cell: &Cell) -> Option<String> {
+    fn cell_text(&self, cell: &Cell) -> Option<String> {
         let value = cell.value.as_deref().unwrap_or_default();
         match &*cell.kind {
             "s" => {
@@ -300,35 +305,35 @@ impl<'s, 'c> Sheet<'s, 'c> {
                 // Missing in the table of texts.
                 Some(words.map_or_else(|| "\u{fffd}".to_owned(), |it| it.to_string()))
             }
-            "inlineStr" => Some(cell.inline.shown()),
-            "str" => Some(unescaped(value)),
+            "inlineStr" => Some(cell.inline.to_text()),
+            "str" => Some(unescape(value)),
             _ => None,
         }
     }
 
-    fn shown(&self, cell: &Cell) -> String {
+    fn display_value(&self, cell: &Cell) -> String {
         let value = cell.value.as_deref().unwrap_or_default();
         let text = match &*cell.kind {
             "s" | "inlineStr" | "str" => {
-                let text = self.text(cell).unwrap_or_default();
+                let text = self.cell_text(cell).unwrap_or_default();
                 let format = self.book.formats.get(cell.style).filter(|_| !text.is_empty());
-                format.and_then(|format| format.shown_text(&text)).unwrap_or(text)
+                format.and_then(|format| format.format_text(&text)).unwrap_or(text)
             }
             "b" => if value.trim() == "1" || value.trim() == "true" { "TRUE" } else { "FALSE" }
                 .to_owned(),
-            "d" => shown(&Data::DateTimeIso(value.to_owned())),
+            "d" => display_value(&Data::DateTimeIso(value.to_owned())),
             "e" => value.to_owned(),
             _ => match value.trim().parse::<f64>() {
-                Ok(number) => self.number(number, cell.style),
+                Ok(number) => self.format_number(number, cell.style),
                 Err(_) => value.to_owned(),
             },
         };
         one_line(&text)
     }
 
-    fn number(&self, number: f64, style: usize) -> String {
+    fn format_number(&self, number: f64, style: usize) -> String {
         let format = self.book.formats.get(style).unwrap_or(&NumberFormat::General);
-        number_shown(number, format, self.book.is_1904)
+        format_number(number, format, self.book.is_1904)
     }
 }
 
@@ -360,7 +365,7 @@ fn place_of(place: &str) -> Option<(u32, u32)> {
 }
 
 /// Returns the names of the headers and footers that the pages have.
-fn edges_shown(edges: &Element) -> Vec<&'static str> {
+fn shown_edge_names(edges: &Element) -> Vec<&'static str> {
     let mut shown = vec!["oddHeader", "oddFooter"];
     if edges.is_on("differentFirst") {
         shown.extend(["firstHeader", "firstFooter"]);
@@ -372,7 +377,7 @@ fn edges_shown(edges: &Element) -> Vec<&'static str> {
 }
 
 /// Returns the text of a header or footer, without the codes for fonts, page numbers and dates.
-fn edge_words(edge: &str) -> String {
+fn strip_edge_codes(edge: &str) -> String {
     let mut words = String::new();
     let mut rest = edge;
     while let Some((before, code)) = rest.split_once('&') {

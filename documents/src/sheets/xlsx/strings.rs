@@ -22,7 +22,7 @@ pub(super) struct RichText {
     /// Text of the open element `t`.
     piece: String,
     is_text: bool,
-    spoken: usize,
+    phonetic_depth: usize,
     look: Look,
 }
 
@@ -30,14 +30,14 @@ impl RichText {
     pub(super) fn begin(&mut self, element: &BytesStart<'_>) {
         match element.local_name().as_ref() {
             "r" => self.look = Look::default(),
-            "rPh" => self.spoken += 1,
-            "t" => self.is_text = self.spoken == 0,
-            _ => self.set(element),
+            "rPh" => self.phonetic_depth += 1,
+            "t" => self.is_text = self.phonetic_depth == 0,
+            _ => self.set_property(element),
         }
     }
 
     /// Sets a property of the run.
-    pub(super) fn set(&mut self, element: &BytesStart<'_>) {
+    pub(super) fn set_property(&mut self, element: &BytesStart<'_>) {
         match element.local_name().as_ref() {
             "strike" => self.look.struck = Some(!xml::element(element).is_off("val")),
             "vertAlign" => {
@@ -52,18 +52,18 @@ impl RichText {
     pub(super) fn end(&mut self, name: &str) {
         match name {
             "r" => self.look = Look::default(),
-            "rPh" => self.spoken = self.spoken.saturating_sub(1),
+            "rPh" => self.phonetic_depth = self.phonetic_depth.saturating_sub(1),
             "t" => {
                 self.is_text = false;
-                self.text.push_str(&self.look.read(std::mem::take(&mut self.piece)));
+                self.text.push_str(&self.look.apply_to(std::mem::take(&mut self.piece)));
             }
             _ => {}
         }
     }
 
-    pub(super) fn add(&mut self, event: &Event<'_>) {
+    pub(super) fn add_event(&mut self, event: &Event<'_>) {
         if self.is_text {
-            self.piece.push_str(&xml::words(event));
+            self.piece.push_str(&xml::event_text(event));
         }
     }
 
@@ -72,15 +72,15 @@ impl RichText {
     }
 
     /// Returns the whole text.
-    pub(super) fn shown(&self) -> String {
-        unescaped(&look::whole(&self.text))
+    pub(super) fn to_text(&self) -> String {
+        unescape(&look::finish_line(&self.text))
     }
 }
 
 /// Reads the shared texts.
-pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
+pub(super) fn read_shared_strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
     let damaged = |error: quick_xml::Error| Unreadable::damaged(Format::Xlsx, error);
-    let words = decoded(bytes).map_err(|error| Unreadable::damaged(Format::Xlsx, error))?;
+    let words = decode_xml(bytes).map_err(|error| Unreadable::damaged(Format::Xlsx, error))?;
     let mut reader = Reader::from_str(&words);
     let (mut all, mut text, mut is_open) = (Vec::new(), RichText::default(), false);
     loop {
@@ -92,11 +92,11 @@ pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
             },
             Event::Empty(element) => match element.local_name().as_ref() {
                 "si" => all.push(Box::default()),
-                _ => text.set(&element),
+                _ => text.set_property(&element),
             },
             Event::End(element) => match element.local_name().as_ref() {
                 "sst" => is_open = false,
-                "si" => all.push(text.shown().into()),
+                "si" => all.push(text.to_text().into()),
                 name => text.end(name),
             },
             // A truncated table must not count as complete.
@@ -104,17 +104,17 @@ pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
                 return Err(Unreadable::damaged(Format::Xlsx, "its texts break off"));
             }
             Event::Eof => return Ok(all),
-            event => text.add(&event),
+            event => text.add_event(&event),
         }
     }
 }
 
-pub(super) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, String> {
+pub(super) fn decode_xml(bytes: &[u8]) -> Result<Cow<'_, str>, String> {
     encoding::decode(bytes).map_err(|_| "a part of it is no text".to_owned())
 }
 
 /// Decodes `_x000D_` and the like, which stand for characters that XML cannot hold.
-pub(super) fn unescaped(text: &str) -> String {
+pub(super) fn unescape(text: &str) -> String {
     if !text.contains("_x") {
         return text.to_owned();
     }

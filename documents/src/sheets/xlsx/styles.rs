@@ -1,13 +1,13 @@
 //! Styles of cells: number formats, and invisible or struck letters.
 
 use crate::{
-    colors::{Ground, Rgb, TINY, WHITE, hexadecimal},
+    colors::{Background, Rgb, TINY, WHITE, parse_hexadecimal},
     sheets::number_format::NumberFormat,
     xml::Element,
 };
 
 /// Returns the number format of each style.
-pub(super) fn formats(styles: &Element) -> Vec<NumberFormat> {
+pub(super) fn number_formats(styles: &Element) -> Vec<NumberFormat> {
     let own: std::collections::HashMap<u32, String> = styles
         .all("numFmt")
         .into_iter()
@@ -31,7 +31,7 @@ impl Palette {
         let scheme = theme.and_then(|theme| theme.all("clrScheme").first().copied());
         let color = |named: &Element| {
             let color = named.elements().next()?;
-            hexadecimal(&color.attribute("lastClr").or_else(|| color.attribute("val"))?)
+            parse_hexadecimal(&color.attribute("lastClr").or_else(|| color.attribute("val"))?)
         };
         let mut colors: Vec<Option<Rgb>> =
             scheme.into_iter().flat_map(Element::elements).map(color).collect();
@@ -45,7 +45,7 @@ impl Palette {
         let number = |name: &str| color.attribute(name)?.parse::<usize>().ok();
         let written = color.attribute("rgb");
         // The opacity before the color has no effect.
-        let written = written.and_then(|it| hexadecimal(it.get(it.len().checked_sub(6)?..)?));
+        let written = written.and_then(|it| parse_hexadecimal(it.get(it.len().checked_sub(6)?..)?));
         let plain =
             written.or_else(|| INDEXED.get(number("indexed")?).copied()).or_else(|| {
                 match (number("theme")?, self.0.is_empty()) {
@@ -65,15 +65,15 @@ impl Palette {
     }
 
     /// Returns the background of a cell with this fill.
-    fn ground(&self, fill: &Element) -> Ground {
+    fn background_of(&self, fill: &Element) -> Background {
         let pattern = fill.child("patternFill");
         match pattern.and_then(|it| it.attribute("patternType")).as_deref() {
-            None | Some("none") if fill.child("gradientFill").is_none() => Ground::Plain(WHITE),
+            None | Some("none") if fill.child("gradientFill").is_none() => Background::Plain(WHITE),
             Some("solid") => {
                 let color = pattern.and_then(|it| self.color(it.child("fgColor")?));
-                color.map_or(Ground::Unknown, Ground::Plain)
+                color.map_or(Background::Unknown, Background::Plain)
             }
-            _ => Ground::Unknown,
+            _ => Background::Unknown,
         }
     }
 }
@@ -89,40 +89,43 @@ const INDEXED: [Rgb; 16] = {
 };
 
 /// Returns for each style whether its letters are tiny or in the color of their background.
-pub(super) fn unseen(styles: &Element, palette: &Palette) -> Vec<bool> {
+pub(super) fn invisible_styles(styles: &Element, palette: &Palette) -> Vec<bool> {
     let color = |font: &&Element| font.child("color").and_then(|color| palette.color(color));
     let is_tiny = |font: &&Element| {
         let size = font.child("sz").and_then(|size| size.attribute("val")?.parse::<f64>().ok());
         size.is_some_and(|size| size <= TINY)
     };
-    let tiny: Vec<bool> = all(styles, "fonts", "font").iter().map(is_tiny).collect();
-    let ground = |fill: &&Element| palette.ground(fill);
-    let colors: Vec<Option<Rgb>> = all(styles, "fonts", "font").iter().map(color).collect();
-    let grounds: Vec<Ground> = all(styles, "fills", "fill").iter().map(ground).collect();
+    let tiny: Vec<bool> = list_elements(styles, "fonts", "font").iter().map(is_tiny).collect();
+    let background = |fill: &&Element| palette.background_of(fill);
+    let colors: Vec<Option<Rgb>> =
+        list_elements(styles, "fonts", "font").iter().map(color).collect();
+    let backgrounds: Vec<Background> =
+        list_elements(styles, "fills", "fill").iter().map(background).collect();
     let of = |style: &&Element| {
-        let ground = said_by(style, "fillId", &grounds).unwrap_or(Ground::Plain(WHITE));
-        let color = said_by(style, "fontId", &colors).flatten();
-        color.is_some_and(|color| ground.hides(color))
-            || said_by(style, "fontId", &tiny) == Some(true)
+        let background =
+            indexed_property(style, "fillId", &backgrounds).unwrap_or(Background::Plain(WHITE));
+        let color = indexed_property(style, "fontId", &colors).flatten();
+        color.is_some_and(|color| background.hides(color))
+            || indexed_property(style, "fontId", &tiny) == Some(true)
     };
-    all(styles, "cellXfs", "xf").iter().map(of).collect()
+    list_elements(styles, "cellXfs", "xf").iter().map(of).collect()
 }
 
 /// Returns for each style whether it strikes letters out.
-pub(super) fn struck(styles: &Element) -> Vec<bool> {
+pub(super) fn struck_out_styles(styles: &Element) -> Vec<bool> {
     let is_struck = |font: &&Element| font.child("strike").is_some_and(|it| !it.is_off("val"));
-    let fonts: Vec<bool> = all(styles, "fonts", "font").iter().map(is_struck).collect();
-    let of = |style: &&Element| said_by(style, "fontId", &fonts) == Some(true);
-    all(styles, "cellXfs", "xf").iter().map(of).collect()
+    let fonts: Vec<bool> = list_elements(styles, "fonts", "font").iter().map(is_struck).collect();
+    let of = |style: &&Element| indexed_property(style, "fontId", &fonts) == Some(true);
+    list_elements(styles, "cellXfs", "xf").iter().map(of).collect()
 }
 
 /// Returns the elements of a list.
-fn all<'e>(styles: &'e Element, list: &str, name: &str) -> Vec<&'e Element> {
+fn list_elements<'e>(styles: &'e Element, list: &str, name: &str) -> Vec<&'e Element> {
     let list = styles.all(list).first().copied();
     list.map(|list| list.elements().filter(|it| &*it.name == name).collect()).unwrap_or_default()
 }
 
 /// Returns the property of a style's font or fill, by its index in the list.
-fn said_by<T: Copy>(style: &Element, name: &str, list: &[T]) -> Option<T> {
+fn indexed_property<T: Copy>(style: &Element, name: &str, list: &[T]) -> Option<T> {
     list.get(style.attribute(name)?.parse::<usize>().ok()?).copied()
 }

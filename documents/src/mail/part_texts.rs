@@ -11,7 +11,7 @@ use super::{base64, uuencode};
 use crate::{encoding, html};
 
 /// Returns the text of a part. `parsed` is the text as the parser decoded it.
-pub(super) fn words<'m>(
+pub(super) fn part_text<'m>(
     message: &'m Message<'_>,
     part: &'m MessagePart<'_>,
     parsed: &'m str,
@@ -21,13 +21,13 @@ pub(super) fn words<'m>(
     let charset = charset.filter(|label| !label.to_ascii_lowercase().contains("ascii"));
     let is_doubtful = parsed.contains(char::REPLACEMENT_CHARACTER)
         || (charset.is_none() && !parsed.is_ascii())
-        || (is_base64(part) && base64::is_faulty(raw(message, part)));
+        || (is_base64(part) && base64::is_faulty(raw_part(message, part)));
     if !is_doubtful {
         return Cow::Borrowed(parsed);
     }
-    let (bytes, rest) = unpacked(message, part);
+    let (bytes, rest) = unpack_part(message, part);
     if charset.is_some_and(|label| label.eq_ignore_ascii_case("iso-2022-kr")) {
-        let bytes = shifted(&bytes);
+        let bytes = iso_2022_kr_to_euc_kr(&bytes);
         let (text, is_damaged) = EUC_KR.decode_without_bom_handling(&bytes);
         if !is_damaged {
             return text.into_owned().into();
@@ -37,7 +37,7 @@ pub(super) fn words<'m>(
     let declared = declared.map(|encoding| encoding.decode(&bytes)).filter(|(_, _, bad)| !bad);
     let text = match declared {
         Some((text, ..)) => Ok(text),
-        None if part.is_content_type("text", "html") => html::decoded(&bytes),
+        None if part.is_content_type("text", "html") => html::decode_page(&bytes),
         None => encoding::decode(&bytes),
     };
     match (text, encoding::decode(rest)) {
@@ -49,10 +49,10 @@ pub(super) fn words<'m>(
 
 /// Returns the bytes of an attachment; decoded here if the parser does not know the encoding or
 /// failed.
-pub(super) fn contents<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) -> Cow<'m, [u8]> {
-    let is_uuencoded = matches!(&*packing(part), "x-uuencode" | "uuencode" | "x-uue");
-    if is_uuencoded || (is_base64(part) && base64::is_faulty(raw(message, part))) {
-        let (bytes, _) = unpacked(message, part);
+pub(super) fn part_bytes<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) -> Cow<'m, [u8]> {
+    let is_uuencoded = matches!(&*transfer_encoding(part), "x-uuencode" | "uuencode" | "x-uue");
+    if is_uuencoded || (is_base64(part) && base64::is_faulty(raw_part(message, part))) {
+        let (bytes, _) = unpack_part(message, part);
         if !bytes.is_empty() {
             return bytes;
         }
@@ -61,7 +61,7 @@ pub(super) fn contents<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) 
 }
 
 /// Returns the raw bytes of a part, without the boundary that ends it.
-pub(super) fn raw<'m>(message: &'m Message<'_>, part: &MessagePart<'_>) -> &'m [u8] {
+pub(super) fn raw_part<'m>(message: &'m Message<'_>, part: &MessagePart<'_>) -> &'m [u8] {
     let (from, to) = (part.raw_body_offset() as usize, part.raw_end_offset() as usize);
     let raw = message.raw_message.get(from..to).unwrap_or_default().trim_ascii_end();
     let last = raw.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -74,15 +74,18 @@ pub(super) fn raw<'m>(message: &'m Message<'_>, part: &MessagePart<'_>) -> &'m [
 }
 
 /// Decodes a part's transfer encoding. Returns its bytes, and the text behind base64.
-fn unpacked<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) -> (Cow<'m, [u8]>, &'m [u8]) {
-    let raw = raw(message, part);
-    let bytes = match &*packing(part) {
+fn unpack_part<'m>(
+    message: &'m Message<'_>,
+    part: &'m MessagePart<'_>,
+) -> (Cow<'m, [u8]>, &'m [u8]) {
+    let raw = raw_part(message, part);
+    let bytes = match &*transfer_encoding(part) {
         "base64" => {
-            let (bytes, rest) = base64::decoded(raw);
+            let (bytes, rest) = base64::decode_lenient(raw);
             return (bytes.into(), rest);
         }
         "quoted-printable" => quoted_printable_decode(raw),
-        "x-uuencode" | "uuencode" | "x-uue" => uuencode::decoded(part.contents()),
+        "x-uuencode" | "uuencode" | "x-uue" => uuencode::decode(part.contents()),
         _ => None,
     };
     (bytes.map_or(Cow::Borrowed(raw), Cow::Owned), b"")
@@ -90,7 +93,7 @@ fn unpacked<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) -> (Cow<'m,
 
 /// Converts ISO-2022-KR (RFC 1557) to EUC-KR: bytes between shift-out and shift-in get the highest
 /// bit.
-fn shifted(bytes: &[u8]) -> Vec<u8> {
+fn iso_2022_kr_to_euc_kr(bytes: &[u8]) -> Vec<u8> {
     const MARK: &[u8] = b"\x1b$)C";
     let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
     let (mut plain, mut is_korean) = (Vec::with_capacity(bytes.len()), false);
@@ -110,9 +113,9 @@ fn shifted(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn is_base64(part: &MessagePart<'_>) -> bool {
-    packing(part) == "base64"
+    transfer_encoding(part) == "base64"
 }
 
-fn packing(part: &MessagePart<'_>) -> String {
+fn transfer_encoding(part: &MessagePart<'_>) -> String {
     part.content_transfer_encoding().unwrap_or_default().trim().to_ascii_lowercase()
 }

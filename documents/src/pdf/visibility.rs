@@ -5,8 +5,8 @@ use std::{collections::HashMap, ops::Range};
 
 use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect, Shape as _};
 
-use super::endless::Rest;
-use crate::colors::{Ground, Rgb, WHITE};
+use super::page_budget::PageBudget;
+use crate::colors::{Background, Rgb, WHITE};
 
 /// Smaller areas are parts of a drawing, in points.
 const SMALL: f64 = 3.0;
@@ -57,27 +57,27 @@ impl Areas {
     }
 
     /// Returns the last of the first `count` areas that contains a point.
-    fn last(&self, at: Point, count: usize) -> Option<&Area> {
+    fn last_containing(&self, at: Point, count: usize) -> Option<&Area> {
         let last = |numbers: &[usize]| {
             let before = numbers.partition_point(|number| *number < count);
-            numbers.iter().take(before).rev().copied().find(|number| self.has(*number, at))
+            numbers.iter().take(before).rev().copied().find(|number| self.contains(*number, at))
         };
         self.near(at).filter_map(last).max().and_then(|number| self.all.get(number))
     }
 
-    /// Whether an opaque area, from index `from` on, contains a point. In a `scan`, pictures hide nothing.
-    fn hide(&self, at: Point, from: usize, scan: bool) -> bool {
+    /// Whether an opaque area, from index `from` on, contains a point. In a scan, pictures hide nothing.
+    fn any_opaque_contains(&self, at: Point, from: usize, is_scan: bool) -> bool {
         self.near(at).any(|numbers| {
             let before = numbers.partition_point(|number| *number < from);
             let opaque = |number: &usize| {
                 let area = self.all.get(*number);
-                area.is_some_and(|area| area.is_opaque && !(scan && area.is_picture))
+                area.is_some_and(|area| area.is_opaque && !(is_scan && area.is_picture))
             };
-            numbers.iter().skip(before).any(|number| opaque(number) && self.has(*number, at))
+            numbers.iter().skip(before).any(|number| opaque(number) && self.contains(*number, at))
         })
     }
 
-    fn has(&self, number: usize, at: Point) -> bool {
+    fn contains(&self, number: usize, at: Point) -> bool {
         self.all.get(number).is_some_and(|area| area.place.contains(at))
     }
 
@@ -109,29 +109,29 @@ struct Letter {
     middle: Point,
     is_painted: bool,
     /// Whether its color differs from its background, and it lies within the clip.
-    is_clear: bool,
+    is_legible: bool,
     /// Number of areas drawn before it.
-    below: usize,
+    areas_below: usize,
 }
 
 /// Tracks the visibility of letters while a page is drawn.
 #[derive(Debug, Default)]
-pub(super) struct Sight {
+pub(super) struct Visibility {
     areas: Areas,
     letters: Vec<Letter>,
     clips: Vec<Rect>,
     /// Open clips made of letters: the number of clips open with each, and its letters. Drawing through
     /// such a clip paints its letters.
-    cut: Vec<(usize, Range<usize>)>,
+    letter_clips: Vec<(usize, Range<usize>)>,
     /// Number of letters drawn before the last area, picture or clip.
-    before: usize,
+    letters_before_last_area: usize,
     /// Whether each open group hides what is below it.
     groups: Vec<bool>,
 }
 
-impl Sight {
+impl Visibility {
     /// Adds a letter by its middle. `color` is `None` if it is not one color.
-    pub(super) fn letter(
+    pub(super) fn add_letter(
         &mut self,
         middle: Point,
         size: f64,
@@ -143,35 +143,42 @@ impl Sight {
             let clip = clip.inflate(0.5 * size, 0.5 * size);
             clip.contains(middle)
         });
-        let is_clear = stands_out && is_within;
-        self.letters.push(Letter { middle, is_painted, is_clear, below: self.areas.all.len() });
+        let is_legible = stands_out && is_within;
+        self.letters.push(Letter {
+            middle,
+            is_painted,
+            is_legible,
+            areas_below: self.areas.all.len(),
+        });
     }
 
     /// Whether a color differs from the background at a point, given by the first `areas` areas.
     fn stands_out(&self, at: Point, color: Option<Rgb>, areas: usize) -> bool {
-        let of_area = |area: &Area| area.color.map_or(Ground::Unknown, Ground::Plain);
-        let ground = self.areas.last(at, areas).map_or(Ground::Plain(WHITE), of_area);
-        color.is_none_or(|color| !ground.hides(color))
+        let of_area = |area: &Area| area.color.map_or(Background::Unknown, Background::Plain);
+        let background =
+            self.areas.last_containing(at, areas).map_or(Background::Plain(WHITE), of_area);
+        color.is_none_or(|color| !background.hides(color))
     }
 
     /// Paints the letters of open clips that lie in an area.
     fn paint(&mut self, place: Rect, color: Option<Rgb>) {
-        self.before = self.letters.len();
-        let cut = self.cut.iter().flat_map(|(_, letters)| letters.clone()).collect::<Vec<_>>();
-        for number in cut {
+        self.letters_before_last_area = self.letters.len();
+        let clipped_letters =
+            self.letter_clips.iter().flat_map(|(_, letters)| letters.clone()).collect::<Vec<_>>();
+        for number in clipped_letters {
             let Some(letter) = self.letters.get(number) else { continue };
-            let (middle, below) = (letter.middle, letter.below);
+            let (middle, areas_below) = (letter.middle, letter.areas_below);
             if place.contains(middle) {
-                let is_clear = self.stands_out(middle, color, below);
+                let is_legible = self.stands_out(middle, color, areas_below);
                 if let Some(letter) = self.letters.get_mut(number) {
-                    (letter.is_painted, letter.is_clear) = (true, is_clear);
+                    (letter.is_painted, letter.is_legible) = (true, is_legible);
                 }
             }
         }
     }
 
     /// Replaces a letter that is drawn again at its position.
-    pub(super) fn again(
+    pub(super) fn replace_letter(
         &mut self,
         number: usize,
         middle: Point,
@@ -179,7 +186,7 @@ impl Sight {
         color: Option<Rgb>,
         is_painted: bool,
     ) {
-        self.letter(middle, size, color, is_painted);
+        self.add_letter(middle, size, color, is_painted);
         let last = self.letters.pop();
         if let (Some(letter), Some(last)) = (self.letters.get_mut(number), last) {
             *letter = last;
@@ -192,7 +199,7 @@ impl Sight {
     }
 
     /// Adds a filled area. Returns whether it may hide something.
-    pub(super) fn fill(
+    pub(super) fn add_fill(
         &mut self,
         path: &BezPath,
         at: Affine,
@@ -207,22 +214,22 @@ impl Sight {
         }
         // Other shapes may leave parts free.
         let is_full = is_level(at) && path.area().abs() > 0.98 * bounds.area();
-        let is_opaque = is_opaque && is_full && self.hides_ground();
+        let is_opaque = is_opaque && is_full && self.hides_below();
         let color = color.filter(|_| is_opaque);
         self.areas.push(Area { place, color, is_opaque, is_picture: false });
         true
     }
 
     /// Whether an opaque area, drawn now, hides what is below it.
-    fn hides_ground(&self) -> bool {
-        self.groups.iter().all(|opaque| *opaque) && self.cut.is_empty()
+    fn hides_below(&self) -> bool {
+        self.groups.iter().all(|opaque| *opaque) && self.letter_clips.is_empty()
     }
 
     /// Adds a picture, which has no color.
-    pub(super) fn picture(&mut self, at: Affine, place: Rect, is_opaque: bool) {
+    pub(super) fn add_picture(&mut self, at: Affine, place: Rect, is_opaque: bool) {
         let place = self.clipped(place);
         self.paint(place, None);
-        let is_opaque = is_opaque && is_level(at) && self.hides_ground();
+        let is_opaque = is_opaque && is_level(at) && self.hides_below();
         self.areas.push(Area { place, color: None, is_opaque, is_picture: true });
     }
 
@@ -231,26 +238,27 @@ impl Sight {
         self.clips.last().map_or(place, |clip| place.intersect(*clip))
     }
 
-    pub(super) fn clip(&mut self, path: &BezPath) {
+    pub(super) fn push_clip(&mut self, path: &BezPath) {
         let bounds = path.bounding_box();
         let within = self.clips.last().map_or(bounds, |clip| clip.intersect(bounds));
         self.clips.push(within);
-        let last = self.letters.get(self.before..).unwrap_or_default().iter().rev();
+        let last =
+            self.letters.get(self.letters_before_last_area..).unwrap_or_default().iter().rev();
         let count = last.take_while(|letter| !letter.is_painted).count();
         let letters = self.letters.len() - count..self.letters.len();
         if path.elements().len() > OUTLINES && !letters.is_empty() {
-            self.cut.push((self.clips.len(), letters));
+            self.letter_clips.push((self.clips.len(), letters));
         }
-        self.before = self.letters.len();
+        self.letters_before_last_area = self.letters.len();
     }
 
     pub(super) fn pop_clip(&mut self) {
         self.clips.pop();
-        self.cut.retain(|(depth, _)| *depth <= self.clips.len());
-        self.before = self.letters.len();
+        self.letter_clips.retain(|(depth, _)| *depth <= self.clips.len());
+        self.letters_before_last_area = self.letters.len();
     }
 
-    pub(super) fn group(&mut self, is_opaque: bool) {
+    pub(super) fn push_group(&mut self, is_opaque: bool) {
         self.groups.push(is_opaque);
     }
 
@@ -269,19 +277,19 @@ impl Sight {
         unpainted * 2 >= self.letters.len()
     }
 
-    /// Returns whether each letter is seen. In a `scan`, letters without a color and under pictures are. If no letter would
-    /// be, all are.
-    pub(super) fn seen(&self, scan: bool, rest: &Rest) -> Vec<bool> {
+    /// Returns whether each letter is seen. In a scan, letters without a color and under pictures are. If
+    /// no letter would be, all are.
+    pub(super) fn visible_letters(&self, is_scan: bool, budget: &PageBudget) -> Vec<bool> {
         let is_covered = |letter: &Letter| {
-            rest.go_on();
-            self.areas.hide(letter.middle, letter.below, scan)
+            budget.check_time();
+            self.areas.any_opaque_contains(letter.middle, letter.areas_below, is_scan)
         };
         let seen: Vec<bool> = self
             .letters
             .iter()
             .map(|letter| match letter.is_painted {
-                true => letter.is_clear && !is_covered(letter),
-                false => scan,
+                true => letter.is_legible && !is_covered(letter),
+                false => is_scan,
             })
             .collect();
         if seen.contains(&true) { seen } else { vec![true; seen.len()] }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Returns text boxes, charts and comments. Counts pictures and unreadable parts.
-pub(super) fn beside(
+pub(super) fn floating_texts(
     package: &mut Package<'_>,
     sheet: &str,
     context: &Context<'_>,
@@ -32,16 +32,16 @@ pub(super) fn beside(
             Ok(Some(tree)) => tree,
             Err(too_large @ Unreadable::TooLarge { .. }) => return Err(too_large),
             _ => {
-                context.tally.in_part(Kind::UnreadParts, 1, target);
+                context.tally.add_in_part(Kind::UnreadParts, 1, target);
                 continue;
             }
         };
         match kind {
             "drawing" => {
                 let mut drawing = Drawing { has_forms, ..Drawing::default() };
-                drawing.shapes(&tree, target, context.tally);
+                drawing.read_shapes(&tree, target, context.tally);
                 lines.append(&mut drawing.lines);
-                context.tally.in_part(Kind::Pictures, drawing.pictures, target);
+                context.tally.add_in_part(Kind::Pictures, drawing.pictures, target);
                 let parts = package.relations(target)?;
                 for frame in drawing.frames {
                     let chart = frame.all("chart").first().and_then(|it| it.reference());
@@ -49,11 +49,12 @@ pub(super) fn beside(
                     let drawn = match chart {
                         Some(chart) => package.optional(&chart.target)?,
                         None => {
-                            context.tally.in_part(Kind::UnreadParts, 1, target);
+                            context.tally.add_in_part(Kind::UnreadParts, 1, target);
                             None
                         }
                     };
-                    let words = drawn.map(|tree| slides::drawn(&tree, "chart")).unwrap_or_default();
+                    let words =
+                        drawn.map(|tree| slides::diagram_text(&tree, "chart")).unwrap_or_default();
                     lines.extend((!words.trim().is_empty()).then(|| words.trim().to_owned()));
                 }
             }
@@ -89,21 +90,24 @@ struct Drawing<'d> {
 
 impl<'d> Drawing<'d> {
     /// Reads the shapes below an element; of alternatives, the first.
-    fn shapes(&mut self, parent: &'d Element, target: &str, tally: &Tally) {
+    fn read_shapes(&mut self, parent: &'d Element, target: &str, tally: &Tally) {
         for element in parent.elements() {
             match &*element.name {
                 "sp" | "grpSp" | "pic" | "graphicFrame" if slides::is_hidden(element) => {
                     let repeats = self.has_forms && !element.all("compatExt").is_empty();
                     let mut words = String::new();
-                    slides::paragraphs(element, &mut words);
+                    slides::write_paragraphs(element, &mut words);
                     let place = Some(Place::part(target));
-                    let marked =
-                        if repeats { String::new() } else { tally.hidden(words.trim(), place) };
+                    let marked = if repeats {
+                        String::new()
+                    } else {
+                        tally.count_hidden(words.trim(), place)
+                    };
                     self.lines.extend((!marked.is_empty()).then_some(marked));
                 }
                 "sp" => {
                     let mut words = String::new();
-                    slides::paragraphs(element, &mut words);
+                    slides::write_paragraphs(element, &mut words);
                     let words = words.trim();
                     self.lines.extend((!words.is_empty()).then(|| words.to_owned()));
                 }
@@ -112,7 +116,7 @@ impl<'d> Drawing<'d> {
                 // Another way to draw the first choice.
                 "Fallback"
                     if parent.child("Choice").is_some_and(|it| it.elements().next().is_some()) => {}
-                _ => self.shapes(element, target, tally),
+                _ => self.read_shapes(element, target, tally),
             }
         }
     }

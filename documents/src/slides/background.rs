@@ -4,9 +4,9 @@
 
 use std::{cell::OnceCell, collections::HashMap};
 
-use super::shapes::{frame, pair, placeholder, related};
+use super::shapes::{placeholder_kind, read_pair, related_parts, shape_frame};
 use crate::{
-    colors::{Ground, Rgb, TINY, WHITE, hexadecimal},
+    colors::{Background, Rgb, TINY, WHITE, parse_hexadecimal},
     left_out::{Place, Tally},
     package::Package,
     xml::Element,
@@ -20,56 +20,61 @@ type Frame = Option<[i64; 4]>;
 
 /// The layer that a layout and its master draw below the shapes of a slide.
 #[derive(Debug)]
-pub(super) struct Backdrop {
+pub(super) struct LayoutBackground {
     /// The colors of the theme, by their names on slides.
-    scheme: HashMap<String, Rgb>,
-    ground: Ground,
+    theme_colors: HashMap<String, Rgb>,
+    background: Background,
     /// Frames of pictures and filled shapes.
-    pieces: Vec<Frame>,
+    opaque_frames: Vec<Frame>,
     /// Whether its placeholders for text are filled.
-    has_filled_places: bool,
+    has_filled_placeholders: bool,
 }
 
-impl Backdrop {
-    /// Reads the backdrop of a layout.
+impl LayoutBackground {
+    /// Reads the background of a layout.
     pub(super) fn of(package: &mut Package<'_>, layout: &str) -> Self {
         let first = |parts: Vec<String>| parts.into_iter().next();
-        let master = first(related(package, layout, "slideMaster"));
-        let theme = master.as_ref().and_then(|it| first(related(package, it, "theme")));
+        let master = first(related_parts(package, layout, "slideMaster"));
+        let theme = master.as_ref().and_then(|it| first(related_parts(package, it, "theme")));
         let mut tree = |part: Option<&str>| part.and_then(|it| package.xml(it).ok().flatten());
         let (layout, theme) = (tree(Some(layout)), tree(theme.as_deref()));
         let Some(master) = tree(master.as_deref()) else { return Self::plain() };
-        let scheme = scheme(&master, theme.as_ref());
+        let theme_colors = theme_colors(&master, theme.as_ref());
         let trees: Vec<&Element> = [Some(&master), layout.as_ref()].into_iter().flatten().collect();
-        let mut backdrop = Self { scheme, ..Self::plain() };
+        let mut background = Self { theme_colors, ..Self::plain() };
         for tree in trees {
-            backdrop.ground = backdrop.under(tree);
+            background.background = background.background_of(tree);
             for shape in tree.all("spTree").into_iter().flat_map(Element::elements) {
-                if placeholder(shape).is_some() {
-                    let filled = fill(shape).is_some_and(|fill| &*fill.name != "noFill");
-                    backdrop.has_filled_places |= filled;
+                if placeholder_kind(shape).is_some() {
+                    let filled = shape_fill(shape).is_some_and(|fill| &*fill.name != "noFill");
+                    background.has_filled_placeholders |= filled;
                 } else if is_opaque(shape) {
-                    backdrop.pieces.push(edges(shape));
+                    background.opaque_frames.push(frame_edges(shape));
                 }
             }
         }
-        backdrop
+        background
     }
 
-    /// Returns a white backdrop without shapes.
+    /// Returns a white background without shapes.
     pub(super) fn plain() -> Self {
-        let (scheme, pieces) = (HashMap::new(), Vec::new());
-        Self { scheme, ground: Ground::Plain(WHITE), pieces, has_filled_places: false }
+        let (theme_colors, opaque_frames) = (HashMap::new(), Vec::new());
+        Self {
+            theme_colors,
+            background: Background::Plain(WHITE),
+            opaque_frames,
+            has_filled_placeholders: false,
+        }
     }
 
-    /// Returns the background of a part, or else that of this backdrop.
-    fn under(&self, part: &Element) -> Ground {
+    /// Returns the background of a part, or else that of this layout.
+    fn background_of(&self, part: &Element) -> Background {
         // The part gives the theme's colors other names.
         if !part.all("overrideClrMapping").is_empty() {
-            return Ground::Unknown;
+            return Background::Unknown;
         }
         let backgrounds = part.all("bg");
-        let Some(background) = backgrounds.first() else { return self.ground };
+        let Some(background) = backgrounds.first() else { return self.background };
         let color = match (background.child("bgPr"), background.child("bgRef")) {
             (Some(properties), _) => properties.child("solidFill").and_then(|it| self.color(it)),
             // The first background of the theme is a plain color.
@@ -78,7 +83,7 @@ impl Backdrop {
             }
             _ => None,
         };
-        color.map_or(Ground::Unknown, Ground::Plain)
+        color.map_or(Background::Unknown, Background::Plain)
     }
 
     /// Returns the color of a fill; `None` if it is modified or unknown.
@@ -88,9 +93,9 @@ impl Backdrop {
             return None;
         }
         match &*color.name {
-            "srgbClr" => hexadecimal(&color.attribute("val")?),
-            "sysClr" => hexadecimal(&color.attribute("lastClr")?),
-            "schemeClr" => self.scheme.get(&color.attribute("val")?).copied(),
+            "srgbClr" => parse_hexadecimal(&color.attribute("val")?),
+            "sysClr" => parse_hexadecimal(&color.attribute("lastClr")?),
+            "schemeClr" => self.theme_colors.get(&color.attribute("val")?).copied(),
             "prstClr" => match color.attribute("val")?.as_str() {
                 "white" => Some(WHITE),
                 "black" => Some([0; 3]),
@@ -102,68 +107,79 @@ impl Backdrop {
 }
 
 /// A slide whose text is checked for visibility.
-pub(super) struct Scene<'s> {
+pub(super) struct SlideBackground<'s> {
     pub(super) slide: &'s Element,
-    pub(super) backdrop: &'s Backdrop,
+    pub(super) layout_background: &'s LayoutBackground,
     pub(super) tally: &'s Tally,
     /// `None` for a layout or master.
     pub(super) number: Option<usize>,
 }
 
-impl<'s> Scene<'s> {
-    /// Returns the letters of one of its shapes.
-    pub(super) fn ink(&'s self, shape: &'s Element) -> Ink<'s> {
-        Ink { scene: self, shape, ground: OnceCell::new() }
+impl<'s> SlideBackground<'s> {
+    /// Returns the visibility of the runs of one of its shapes.
+    pub(super) fn visibility_of(&'s self, shape: &'s Element) -> RunVisibility<'s> {
+        RunVisibility { slide: self, shape, background: OnceCell::new() }
     }
 
-    fn ground_of(&self, shape: &Element) -> Ground {
-        match fill(shape) {
+    fn background_of_shape(&self, shape: &Element) -> Background {
+        match shape_fill(shape) {
             Some(fill) if &*fill.name == "solidFill" => {
-                self.backdrop.color(fill).map_or(Ground::Unknown, Ground::Plain)
+                self.layout_background.color(fill).map_or(Background::Unknown, Background::Plain)
             }
-            Some(fill) if &*fill.name != "noFill" => Ground::Unknown,
-            None if shape.child("style").is_some() => Ground::Unknown,
-            None if self.backdrop.has_filled_places && placeholder(shape).is_some() => {
-                Ground::Unknown
+            Some(fill) if &*fill.name != "noFill" => Background::Unknown,
+            None if shape.child("style").is_some() => Background::Unknown,
+            None if self.layout_background.has_filled_placeholders
+                && placeholder_kind(shape).is_some() =>
+            {
+                Background::Unknown
             }
-            _ => self.ground_below(shape),
+            _ => self.background_below(shape),
         }
     }
 
     /// Returns the background below a shape: the slide's own, or unknown if another shape may be
     /// there.
-    fn ground_below(&self, shape: &Element) -> Ground {
+    fn background_below(&self, shape: &Element) -> Background {
         let trees = self.slide.all("spTree");
-        let Some(tree) = trees.first() else { return Ground::Unknown };
+        let Some(tree) = trees.first() else { return Background::Unknown };
         let mut below = Vec::new();
         for other in tree.elements() {
             if std::ptr::eq(other, shape) {
-                let own = edges(shape);
-                let is_free = below.iter().chain(&self.backdrop.pieces).all(|it| apart(own, *it));
-                return if is_free { self.backdrop.under(self.slide) } else { Ground::Unknown };
+                let own = frame_edges(shape);
+                let is_free = below
+                    .iter()
+                    .chain(&self.layout_background.opaque_frames)
+                    .all(|it| are_apart(own, *it));
+                return if is_free {
+                    self.layout_background.background_of(self.slide)
+                } else {
+                    Background::Unknown
+                };
             }
             if is_opaque(other) {
-                below.push(edges(other));
+                below.push(frame_edges(other));
             }
         }
         // The shape is in a group, which has its own coordinates, or in a table.
-        Ground::Unknown
+        Background::Unknown
     }
 }
 
-/// The letters of a shape.
-pub(super) struct Ink<'s> {
-    scene: &'s Scene<'s>,
+/// The visibility of the runs of a shape.
+pub(super) struct RunVisibility<'s> {
+    slide: &'s SlideBackground<'s>,
     shape: &'s Element,
-    ground: OnceCell<Ground>,
+    background: OnceCell<Background>,
 }
 
-impl Ink<'_> {
+impl RunVisibility<'_> {
     /// Returns the text of a run if it is visible; else its replacement.
-    pub(super) fn seen(&self, run: &Element, text: String) -> String {
-        let Scene { tally, number, .. } = self.scene;
+    pub(super) fn text_or_mark(&self, run: &Element, text: String) -> String {
+        let SlideBackground { tally, number, .. } = self.slide;
         match run.child("rPr") {
-            Some(look) if self.hides(look) => tally.hidden_piece(&text, number.map(Place::Page)),
+            Some(look) if self.hides(look) => {
+                tally.count_hidden_piece(&text, number.map(Place::Page))
+            }
             _ => text,
         }
     }
@@ -184,19 +200,25 @@ impl Ink<'_> {
         let Some(fill) = look.child("solidFill") else { return false };
         let alpha = fill.elements().next().and_then(|color| color.child("alpha")?.attribute("val"));
         let is_clear = alpha.is_some_and(|alpha| alpha == "0" || alpha == "0%");
-        let ground = || *self.ground.get_or_init(|| self.scene.ground_of(self.shape));
-        is_clear || self.scene.backdrop.color(fill).is_some_and(|color| ground().hides(color))
+        let background =
+            || *self.background.get_or_init(|| self.slide.background_of_shape(self.shape));
+        is_clear
+            || self
+                .slide
+                .layout_background
+                .color(fill)
+                .is_some_and(|color| background().hides(color))
     }
 }
 
 /// Returns the colors of a theme, by the names in the master.
-fn scheme(master: &Element, theme: Option<&Element>) -> HashMap<String, Rgb> {
+fn theme_colors(master: &Element, theme: Option<&Element>) -> HashMap<String, Rgb> {
     let schemes = theme.map(|theme| theme.all("clrScheme")).unwrap_or_default();
     let mut colors = HashMap::new();
     for named in schemes.first().into_iter().flat_map(|scheme| scheme.elements()) {
         let color = named.elements().next().and_then(|color| {
             let value = color.attribute("lastClr").or_else(|| color.attribute("val"))?;
-            hexadecimal(&value)
+            parse_hexadecimal(&value)
         });
         colors.extend(color.map(|color| (named.name.to_string(), color)));
     }
@@ -210,29 +232,29 @@ fn scheme(master: &Element, theme: Option<&Element>) -> HashMap<String, Rgb> {
 }
 
 /// Returns the fill of a shape, if it states one.
-fn fill(shape: &Element) -> Option<&Element> {
+fn shape_fill(shape: &Element) -> Option<&Element> {
     shape.child("spPr")?.elements().find(|it| FILLS.contains(&&*it.name))
 }
 
 /// Returns whether a shape may be the background of text above it.
 fn is_opaque(shape: &Element) -> bool {
     match &*shape.name {
-        "sp" => fill(shape)
+        "sp" => shape_fill(shape)
             .map_or_else(|| shape.child("style").is_some(), |fill| &*fill.name != "noFill"),
         "cxnSp" | "nvGrpSpPr" | "grpSpPr" | "extLst" => false,
         _ => true,
     }
 }
 
-fn edges(shape: &Element) -> Frame {
-    let frame = frame(shape)?;
-    let (x, y) = pair(frame.child("off")?, ["x", "y"])?;
-    let (wide, high) = pair(frame.child("ext")?, ["cx", "cy"])?;
+fn frame_edges(shape: &Element) -> Frame {
+    let frame = shape_frame(shape)?;
+    let (x, y) = read_pair(frame.child("off")?, ["x", "y"])?;
+    let (wide, high) = read_pair(frame.child("ext")?, ["cx", "cy"])?;
     Some([x, y, x.saturating_add(wide), y.saturating_add(high)])
 }
 
 /// Returns whether two frames certainly do not overlap.
-fn apart(one: Frame, other: Frame) -> bool {
+fn are_apart(one: Frame, other: Frame) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return false };
     let [left, upper, right, lower] = one;
     let [other_left, other_upper, other_right, other_lower] = other;

@@ -5,23 +5,26 @@ use std::borrow::Cow;
 use crate::left_out::Tally;
 
 /// The visible flags of regions are written with tag characters after this one.
-const FLAG: char = '\u{1f3f4}';
+const BLACK_FLAG: char = '\u{1f3f4}';
 
 /// Returns the ASCII character of a Unicode tag; `None` for other characters.
-fn tag(c: char) -> Option<char> {
+fn tag_character(c: char) -> Option<char> {
     char::from_u32(u32::from(c).checked_sub(0xe_0000)?).filter(char::is_ascii)
 }
 
 /// Returns whether a character is a variation selector. A character has at most one behind it.
-fn selector(c: char) -> bool {
+fn is_variation_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 /// Removes Unicode tags, and all variation selectors behind the first one of a character.
-pub(crate) fn without<'t>(text: Cow<'t, str>, tally: &Tally) -> Cow<'t, str> {
+pub(crate) fn remove_invisible<'t>(text: Cow<'t, str>, tally: &Tally) -> Cow<'t, str> {
     let has_some = |text: &str| {
-        text.contains(|c| tag(c).is_some())
-            || text.chars().zip(text.chars().skip(1)).any(|(a, b)| selector(a) && selector(b))
+        text.contains(|c| tag_character(c).is_some())
+            || text
+                .chars()
+                .zip(text.chars().skip(1))
+                .any(|(a, b)| is_variation_selector(a) && is_variation_selector(b))
     };
     if !has_some(&text) {
         return text;
@@ -29,18 +32,18 @@ pub(crate) fn without<'t>(text: Cow<'t, str>, tally: &Tally) -> Cow<'t, str> {
     let (mut seen, mut hidden) = (String::with_capacity(text.len()), String::new());
     let (mut in_flag, mut last) = (false, ' ');
     for c in text.chars() {
-        in_flag = c == FLAG || (in_flag && tag(c).is_some());
-        match tag(c) {
+        in_flag = c == BLACK_FLAG || (in_flag && tag_character(c).is_some());
+        match tag_character(c) {
             Some(letter) if !in_flag => hidden.push(letter),
-            None if selector(c) && selector(last) => hidden.push(c),
+            None if is_variation_selector(c) && is_variation_selector(last) => hidden.push(c),
             _ => {
-                seen.push_str(&tally.hidden(&std::mem::take(&mut hidden), None));
+                seen.push_str(&tally.count_hidden(&std::mem::take(&mut hidden), None));
                 seen.push(c);
             }
         }
         last = c;
     }
-    seen.push_str(&tally.hidden(&hidden, None));
+    seen.push_str(&tally.count_hidden(&hidden, None));
     Cow::Owned(seen)
 }
 
@@ -59,9 +62,11 @@ mod tests {
             format!("a{}b {scotland} 葛\u{e0100} ❤\u{fe0f} x\u{fe01}\u{fe02}\u{e0101}", tags("do"));
         let tally = Tally::default();
         let seen = format!("ab {scotland} 葛\u{e0100} ❤\u{fe0f} x\u{fe01}");
-        assert_eq!(without(text.clone().into(), &tally), seen);
+        assert_eq!(remove_invisible(text.clone().into(), &tally), seen);
         assert_eq!(tally.into_left_out().count(Kind::HiddenText), 4);
-        assert!(without(text.into(), &Tally::new(Hidden::Mark)).starts_with("a[hidden: do]b "));
-        assert!(matches!(without("plain".into(), &Tally::default()), Cow::Borrowed(_)));
+        assert!(
+            remove_invisible(text.into(), &Tally::new(Hidden::Mark)).starts_with("a[hidden: do]b ")
+        );
+        assert!(matches!(remove_invisible("plain".into(), &Tally::default()), Cow::Borrowed(_)));
     }
 }

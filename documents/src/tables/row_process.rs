@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows;
+use super::for_each_row;
 use crate::{
     blocks::Blocks,
     confined,
@@ -17,7 +17,7 @@ const BLOCKS: usize = 12;
 
 /// A request for rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct RowRequest {
     /// Bytes of the file.
     pub size: u64,
     /// The column with a row's id.
@@ -25,36 +25,38 @@ pub struct Wanted {
     /// The column with its text.
     pub text: Option<String>,
     /// Number of rows to skip.
-    pub before: u64,
-    /// Most rows, and the number of bytes from which no more rows are added.
-    pub most: (usize, usize),
+    pub skip: u64,
+    /// Most rows that are returned.
+    pub max_rows: usize,
+    /// Bytes of rows from which no more rows are added.
+    pub max_bytes: usize,
 }
 
 pub(crate) type Rows = Vec<Result<Record, Unreadable>>;
 
 /// Runs the child: decodes the rows and writes the result.
-pub(crate) fn serve(wanted: &Wanted) -> io::Result<()> {
-    let blocks = Blocks::new(wanted.size, BLOCKS, confined::ask);
-    let said = match decoded(wanted, move |from| Ok(blocks.from(from))) {
+pub(crate) fn serve(request: &RowRequest) -> io::Result<()> {
+    let blocks = Blocks::new(request.size, BLOCKS, confined::request_part);
+    let result = match decode_rows(request, move |from| Ok(blocks.from(from))) {
         Ok(rows) => Ok(rows),
         Err(Broken::Io(error)) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
         Err(broken) => Err(broken.to_string()),
     };
-    confined::say(&serde_json::to_vec(&said)?)
+    confined::write_result(&serde_json::to_vec(&result)?)
 }
 
 /// Decodes rows in the calling process.
-pub(crate) fn decoded<R: io::Read + 'static>(
-    wanted: &Wanted,
+pub(crate) fn decode_rows<R: io::Read + 'static>(
+    request: &RowRequest,
     open: impl Fn(u64) -> io::Result<R> + Send + Sync + 'static,
 ) -> Result<Rows, Broken> {
-    let Wanted { size, before, most, .. } = *wanted;
-    let fields = RecordFields { id: wanted.id.as_deref(), text: wanted.text.as_deref() };
+    let RowRequest { size, skip, max_rows, max_bytes, .. } = *request;
+    let fields = RecordFields { id: request.id.as_deref(), text: request.text.as_deref() };
     let (mut decoded, mut bytes) = (Rows::new(), 0_usize);
-    rows(open, size, fields, before, |row, weight| {
+    for_each_row(open, size, fields, skip, |row, weight| {
         bytes = bytes.saturating_add(weight);
         decoded.push(row);
-        decoded.len() < most.0 && bytes < most.1
+        decoded.len() < max_rows && bytes < max_bytes
     })?;
     Ok(decoded)
 }

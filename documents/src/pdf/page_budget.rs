@@ -14,16 +14,16 @@ const MAX_CLIPS: usize = 250_000;
 
 /// Remaining limits of a page.
 #[derive(Debug, Clone)]
-pub(super) struct Rest {
+pub(super) struct PageBudget {
     end: Option<Instant>,
     text_bytes: usize,
     clips: usize,
 }
 
 /// The cause of an unwinding that leaves a page.
-struct Endless;
+struct BudgetExceeded;
 
-impl Rest {
+impl PageBudget {
     pub(super) fn of(limits: &Limits) -> Self {
         let end = Instant::now().checked_add(limits.time / PARTS_OF_TIME);
         Self { end, text_bytes: limits.text_bytes, clips: MAX_CLIPS }
@@ -31,20 +31,20 @@ impl Rest {
 
     /// Unwinds if the page's time is over. Called while it is drawn and while its letters are put in
     /// order.
-    pub(super) fn go_on(&self) {
+    pub(super) fn check_time(&self) {
         if self.end.is_some_and(|end| Instant::now() >= end) {
-            leave();
+            unwind_page();
         }
     }
 
     /// Counts a clip, a picture or an area that may hide something. Unwinds if there are too many.
-    pub(super) fn clip(&mut self) {
-        self.go_on();
+    pub(super) fn take_clip(&mut self) {
+        self.check_time();
         take(&mut self.clips, 1);
     }
 
     /// Counts the bytes of a letter. Unwinds if the page has more text than a document may.
-    pub(super) fn letter(&mut self, text: &str) {
+    pub(super) fn take_text(&mut self, text: &str) {
         take(&mut self.text_bytes, text.len());
     }
 }
@@ -52,16 +52,16 @@ impl Rest {
 fn take(rest: &mut usize, taken: usize) {
     match rest.checked_sub(taken) {
         Some(left) => *rest = left,
-        None => leave(),
+        None => unwind_page(),
     }
 }
 
 /// Unwinds without the panic hook: this is not a panic.
-fn leave() -> ! {
-    resume_unwind(Box::new(Endless))
+fn unwind_page() -> ! {
+    resume_unwind(Box::new(BudgetExceeded))
 }
 
 /// Whether a page was left because it exceeded its limits.
-pub(super) fn is_endless(cause: &(dyn Any + Send)) -> bool {
-    cause.is::<Endless>()
+pub(super) fn is_budget_exceeded(cause: &(dyn Any + Send)) -> bool {
+    cause.is::<BudgetExceeded>()
 }

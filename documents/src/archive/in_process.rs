@@ -5,64 +5,64 @@ use std::io::Cursor;
 
 use memchr::memmem;
 
-use super::{Budget, Member, members_within, read_within, tarred};
+use super::{Budget, Member, list_members_within, read_member_within, tarred};
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
 /// Bytes that are unpacked in this process, over all levels.
-const MOST: u64 = 32 << 20;
+const MAX_UNPACKED_BYTES: u64 = 32 << 20;
 
 /// Entries of a ZIP archive that are listed in this process. Each takes some hundred bytes of
 /// memory.
-const MOST_ENTRIES: usize = 20_000;
+const MAX_ENTRIES: usize = 20_000;
 
 /// Longest name or attribute of a tar archive, in bytes: the tar reader holds each in memory as a
 /// whole.
-const MOST_OF_A_NAME: u64 = 64 << 10;
+const MAX_NAME_BYTES: u64 = 64 << 10;
 
-/// Calls [`super::members`]; returns `None` if that takes too much.
-pub(crate) fn members(
+/// Calls [`super::list_members`]; returns `None` if that takes too much.
+pub(crate) fn try_list_members(
     bytes: &[u8],
     name: &str,
     limits: &Limits,
 ) -> Option<Result<Option<Vec<Member>>, Unreadable>> {
     let Ok(format) = Format::of(bytes, name) else {
-        return Some(super::members(bytes, name, limits));
+        return Some(super::list_members(bytes, name, limits));
     };
     if format == Format::Zip && !has_few_entries(bytes) {
         return None;
     }
-    let budget = Budget::of(bytes, limits).at_most(MOST);
-    let listed = members_within(bytes, name, limits, &budget);
+    let budget = Budget::of(bytes, limits).at_most(MAX_UNPACKED_BYTES);
+    let listed = list_members_within(bytes, name, limits, &budget);
     (!budget.is_spent()).then_some(listed)
 }
 
-/// Calls [`super::read`]; returns `None` if that takes too much.
-pub(crate) fn read(
+/// Calls [`super::read_member`]; returns `None` if that takes too much.
+pub(crate) fn try_read_member(
     bytes: &[u8],
     archive: &str,
     member: &str,
     limits: &Limits,
 ) -> Option<Result<(Vec<u8>, String), Unreadable>> {
     let Ok(format) = Format::of(bytes, archive) else {
-        return Some(super::read(bytes, archive, member, limits));
+        return Some(super::read_member(bytes, archive, member, limits));
     };
     let whole = Budget::of(bytes, limits);
     let budget = match format {
-        _ if member.contains('#') => whole.at_most(MOST),
+        _ if member.contains('#') => whole.at_most(MAX_UNPACKED_BYTES),
         Format::Zip if !has_few_entries(bytes) => return None,
         // The whole archive is in memory already.
         Format::Zip | Format::Mbox => whole,
         Format::Tar if has_short_names(bytes) => whole,
-        _ => whole.at_most(MOST),
+        _ => whole.at_most(MAX_UNPACKED_BYTES),
     };
-    let read = read_within(bytes, archive, member, limits, &budget);
+    let read = read_member_within(bytes, archive, member, limits, &budget);
     (!budget.is_spent()).then_some(read)
 }
 
-/// Returns whether a ZIP archive has at most [`MOST_ENTRIES`] entries. Its readers allocate memory
+/// Returns whether a ZIP archive has at most [`MAX_ENTRIES`] entries. Its readers allocate memory
 /// for all of them when they open it.
 pub(crate) fn has_few_entries(zip: &[u8]) -> bool {
-    memmem::find_iter(zip, b"PK\x01\x02").nth(MOST_ENTRIES).is_none()
+    memmem::find_iter(zip, b"PK\x01\x02").nth(MAX_ENTRIES).is_none()
 }
 
 /// Returns whether all names and attributes are short. An attribute may state another size for the
@@ -75,8 +75,8 @@ fn has_short_names(tar: &[u8]) -> bool {
         let Ok(mut entry) = entry else { return false };
         let kind = entry.header().entry_type();
         if kind.is_pax_local_extensions() || kind.is_pax_global_extensions() {
-            return tarred::has_no_size(&mut entry, MOST_OF_A_NAME);
+            return tarred::has_no_size(&mut entry, MAX_NAME_BYTES);
         }
-        !(kind.is_gnu_longname() || kind.is_gnu_longlink()) || entry.size() <= MOST_OF_A_NAME
+        !(kind.is_gnu_longname() || kind.is_gnu_longlink()) || entry.size() <= MAX_NAME_BYTES
     })
 }
