@@ -112,7 +112,7 @@ async fn a_body_passes_with_its_tools() {
     assert!(answer["reply"]["choices"][0]["message"].is_object(), "{answer}");
 
     let streams = json!({"model": MODEL, "body": {"messages": [], "stream": true}});
-    let says = ["InvalidInput", "leave stream out"];
+    let says = ["InvalidInput", "body.stream must be false"];
     refused(Activity::new(&fleet, "stream"), "tidegate.call", streams, &says).await;
     let strange = json!({"model": MODEL, "body": {"input": "x"}});
     let says = ["InvalidInput", "none of this form"];
