@@ -115,7 +115,7 @@ async fn a_body_passes_with_its_tools() {
     let says = ["InvalidInput", "body.stream must be false"];
     refused(Activity::new(&fleet, "stream"), "tidegate.call", streams, &says).await;
     let strange = json!({"model": MODEL, "body": {"input": "x"}});
-    let says = ["InvalidInput", "none of this form"];
+    let says = ["InvalidInput", "does not take this form"];
     refused(Activity::new(&fleet, "strange"), "tidegate.call", strange, &says).await;
     fleet.stop().await;
 }
