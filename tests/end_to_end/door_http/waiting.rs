@@ -65,7 +65,8 @@ async fn a_far_turn_is_told_exactly_and_a_ticket_redeems_it() {
 async fn a_client_that_hangs_up_while_it_waits_leaves_nothing() {
     let Some((simulator, doors)) = stage(60).await else { return };
     let ask = |number: u32| {
-        doors.post("/v1/chat/completions", &chat(&format!("Question {number}"), json!({}))).send()
+        let body = chat(&format!("Question {number}"), json!({}));
+        doors.post("/v1/chat/completions", &body).header("x-tidegate-max-wait", "60").send()
     };
     let waiting = join_all(
         (0..40).map(|number| tokio::time::timeout(Duration::from_millis(500), ask(number))),

@@ -185,7 +185,8 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
     }
 
     // A report moved before the document that was handed out with it.
-    let (mut history, report) = names(COMMANDS).iter().find_map(document_and_report).unwrap();
+    let (mut history, report) =
+        names(COMMANDS).iter().find_map(|name| document_and_report(name)).unwrap();
     let events = history["events"].as_array_mut().unwrap();
     let [document, report] = &mut events[report - 1..=report] else { panic!("two events") };
     for part in ["attributes", "event_type"] {
@@ -195,7 +196,7 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
 }
 
 /// The recorded history, and the index of a report that directly follows a document handed out with it.
-fn document_and_report(name: &String) -> Option<(Value, usize)> {
+fn document_and_report(name: &str) -> Option<(Value, usize)> {
     let history = recorded(COMMANDS, name);
     let has = |event: &Value, kind: &str| event["attributes"].get(kind).is_some();
     let mut pairs = history["events"].as_array().unwrap().windows(2);
