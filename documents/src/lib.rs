@@ -50,6 +50,7 @@ mod context;
 mod data_uris;
 mod detect;
 mod docx;
+mod drawing;
 mod encoding;
 mod epub;
 pub mod extract;

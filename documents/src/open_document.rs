@@ -2,6 +2,7 @@
 
 mod controls;
 mod lists;
+mod numbering;
 mod objects;
 mod styles;
 mod tables;
@@ -20,7 +21,7 @@ use crate::{
     xml::{Element, Node},
 };
 use controls::read_controls;
-use lists::{Numbering, read_numbering};
+use numbering::{Numbering, read_numbering};
 use objects::{Objects, folder, formula_text};
 use styles::Styles;
 

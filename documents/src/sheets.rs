@@ -8,6 +8,7 @@ use std::{
 
 mod binary;
 mod cells;
+mod chart;
 mod number_format;
 mod ods;
 mod xlsx;
@@ -20,8 +21,8 @@ use crate::{
     unreadable::Unreadable,
 };
 use binary::{BookFormats, SheetFormats};
-pub(crate) use cells::format_by_code;
 use cells::{Cells, Fault, display_value};
+pub(crate) use chart::chart_text;
 
 /// Extracts a spreadsheet: a formula is shown by its value; empty rows and columns are left out.
 pub(crate) fn extract(

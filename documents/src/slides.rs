@@ -2,27 +2,22 @@
 //! presentation.
 
 mod background;
-mod chart;
-mod diagram;
-mod paragraphs;
 mod shapes;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use background::{LayoutBackground, SlideBackground};
-pub(crate) use diagram::diagram_text;
-pub(crate) use paragraphs::write_paragraphs;
-use paragraphs::write_paragraphs_with;
-pub(crate) use shapes::is_hidden;
 use shapes::{placeholder_kind, read_pair, related_parts, shape_frame};
 
 use crate::{
     context::Context,
+    drawing::{diagram_text, is_hidden, write_paragraphs, write_paragraphs_with},
     format::Format,
     left_out::{Kind, Place, Tally},
     links::ADDRESS,
     look,
     package::Package,
+    sheets::chart_text,
     spaces::one_line,
     unreadable::Unreadable,
     xml::{Element, Node},
@@ -182,9 +177,14 @@ fn slide_text(
                     }
                 }
             }
-            "chart" | "chartEx" | "diagramData" => {
-                if let Some(drawing) = package.optional(&part.target)? {
-                    text.push_str(&diagram_text(&drawing, &part.kind));
+            "chart" | "chartEx" => {
+                if let Some(chart) = package.optional(&part.target)? {
+                    text.push_str(&chart_text(&chart));
+                }
+            }
+            "diagramData" => {
+                if let Some(diagram) = package.optional(&part.target)? {
+                    text.push_str(&diagram_text(&diagram));
                 }
             }
             "notesSlide" => {
@@ -299,8 +299,9 @@ impl ShapeReader<'_> {
     }
 
     fn write_words(&self, shape: &Element, text: &mut String) {
-        let visibility = self.background.map(|background| background.visibility_of(shape));
-        write_paragraphs_with(shape, visibility.as_ref(), text);
+        let Some(background) = self.background else { return write_paragraphs(shape, text) };
+        let visibility = background.visibility_of(shape);
+        write_paragraphs_with(shape, &|run, text| visibility.text_or_mark(run, text), text);
     }
 
     /// Writes the description of a picture.

@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 
 use crate::{
+    drawing::diagram_text,
     left_out::{Kind, Tally},
     limits::Limits,
     links::ADDRESS,
     package::{Package, Relation},
-    slides,
+    sheets::chart_text,
     unreadable::Unreadable,
     xml::{Element, Node},
 };
@@ -102,7 +103,8 @@ impl Embedded<'_> {
                 self.tally.add_in_part(Kind::UnreadParts, 1, name);
                 Ok(String::new())
             }
-            kind => Ok(slides::diagram_text(&package.xml(name)?.ok_or_else(missing)?, kind)),
+            "diagramData" => Ok(diagram_text(&package.xml(name)?.ok_or_else(missing)?)),
+            _ => Ok(chart_text(&package.xml(name)?.ok_or_else(missing)?)),
         }
     }
 }

@@ -7,7 +7,7 @@ use scraper::node::Element;
 use super::{
     css::unescape,
     declarations::Property,
-    styles::{Style, word_value},
+    rules::{Style, word_value},
 };
 
 /// Most counters of a page.

@@ -22,6 +22,17 @@ const MAX_SELECTOR_BYTES: usize = 4 << 10;
 /// Returns the style sheet at an address, if it is part of the document.
 pub(crate) type Linked<'s> = &'s dyn Fn(&str) -> Option<String>;
 
+/// The value of greatest weight for each property of an element.
+pub(super) type Style = HashMap<Property, (Weight, Value)>;
+
+/// Returns the value of a property that is kept as a word.
+pub(super) fn word_value(style: &Style, property: Property) -> Option<&str> {
+    match style.get(&property) {
+        Some((_, Value::Word(word))) => Some(word),
+        _ => None,
+    }
+}
+
 /// Weight of a declaration, compared field by field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Weight {

@@ -8,7 +8,7 @@ use scraper::{ElementRef, Html, node::Element};
 use super::{
     declarations::{Declaration, Property, Value, parse_color, parse_declarations},
     generated::{Counters, generated_text},
-    rules::{Linked, Rule, Rules, Target, Weight},
+    rules::{Linked, Rule, Rules, Style, Target, Weight, word_value},
 };
 use crate::colors::{Background, Rgb, WHITE};
 
@@ -88,9 +88,6 @@ impl Paint {
         (self.is_clear || is_same) && !self.is_shown_otherwise
     }
 }
-
-/// The value of greatest weight for each property of an element.
-pub(super) type Style = HashMap<Property, (Weight, Value)>;
 
 /// Returns the styles of a page's elements. `linked` returns the style sheets that the page refers to.
 pub(super) fn read_element_styles(page: &Html, linked: Linked<'_>) -> ElementStyles {
@@ -227,14 +224,6 @@ fn hides_element(style: &Style, fade_ins: &HashSet<String>) -> bool {
         Property::Size(_) => is(Property::Overflow),
         _ => false,
     })
-}
-
-/// Returns the value of a property that is kept as a word.
-pub(super) fn word_value(style: &Style, property: Property) -> Option<&str> {
-    match style.get(&property) {
-        Some((_, Value::Word(word))) => Some(word),
-        _ => None,
-    }
 }
 
 /// Whether an element is part of a drawing.

@@ -28,6 +28,7 @@ use hayro_interpret::{
 use super::{
     comments, content,
     forms::{self, FieldValue},
+    glyph::Glyph,
     layers::Layers,
     meaning::{Meanings, UNKNOWN, is_inked, is_text},
     page_budget::PageBudget,
@@ -56,22 +57,6 @@ const MAX_KNOWN_CODES: usize = 256;
 
 /// Height in points of the bands of a page by which drawn letters are found again.
 const BAND: f64 = 32.0;
-
-/// A letter, or several drawn as one glyph. Lengths are in points, in a frame whose x grows in the
-/// direction of reading and whose y grows from line to line.
-#[derive(Debug, Clone)]
-pub(super) struct Glyph {
-    /// Its text; never empty.
-    pub(super) text: Rc<str>,
-    /// Its start and end.
-    pub(super) x: (f64, f64),
-    /// Its baseline.
-    pub(super) y: f64,
-    /// Its em.
-    pub(super) size: f64,
-    /// Direction of reading in tenths of a degree: 0 from left to right, 900 downwards.
-    pub(super) turn: u16,
-}
 
 /// Text turned by less than this from a quarter turn is not slanted, in degrees: scanned pages are a
 /// little askew.

@@ -5,6 +5,7 @@ mod attachments;
 mod comments;
 mod content;
 mod forms;
+mod glyph;
 mod glyphs;
 mod layers;
 mod layout;

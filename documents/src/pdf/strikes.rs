@@ -13,7 +13,7 @@ use hayro_interpret::{
 
 use super::{
     forms::{HIDDEN, dictionaries},
-    glyphs::Glyph,
+    glyph::Glyph,
     layout::is_rtl,
     page_budget::PageBudget,
     rules::Rules,

@@ -168,7 +168,7 @@ impl<'a> Cells<'a> {
 }
 
 /// Formats a number as a cell with this format code.
-pub(crate) fn format_by_code(number: f64, code: &str, is_1904: bool) -> String {
+pub(super) fn format_by_code(number: f64, code: &str, is_1904: bool) -> String {
     format_number(number, &NumberFormat::of(code), is_1904)
 }
 

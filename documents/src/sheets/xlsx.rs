@@ -1,35 +1,22 @@
 //! Books of XML parts (`.xlsx`). A damaged sheet does not affect the others.
 
+mod book;
 mod floating_texts;
 mod formula;
 mod sheet;
 mod strings;
 mod styles;
 
-use super::{
-    cells::{Cells, Fault},
-    number_format::NumberFormat,
-};
+use super::cells::{Cells, Fault};
 use crate::{
     context::Context, format::Format, left_out::Kind, package::Package, unreadable::Unreadable,
     xml::Element,
 };
+use book::Book;
 use floating_texts::floating_texts;
 use sheet::Sheet;
 use strings::read_shared_strings;
 use styles::Palette;
-
-/// Data shared by the sheets of a book: the styles of cells by their numbers, and texts.
-struct Book {
-    /// Whether a style writes in the color of its background, or too small.
-    invisible: Vec<bool>,
-    /// Whether a style strikes letters out.
-    struck_out: Vec<bool>,
-    strings: Vec<Box<str>>,
-    formats: Vec<NumberFormat>,
-    /// Whether days are counted from 1904.
-    is_1904: bool,
-}
 
 /// Reads the text of a book.
 pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<String, Unreadable> {

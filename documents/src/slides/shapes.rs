@@ -29,10 +29,3 @@ pub(super) fn placeholder_kind(shape: &Element) -> Option<String> {
     let place = *shape.all("ph").first()?;
     Some(place.attribute("type").unwrap_or_default())
 }
-
-/// Returns whether a shape is hidden by its own properties.
-pub(crate) fn is_hidden(shape: &Element) -> bool {
-    let names = ["nvSpPr", "nvGrpSpPr", "nvPicPr", "nvGraphicFramePr"];
-    let named = names.iter().find_map(|name| shape.child(name)?.child("cNvPr"));
-    named.is_some_and(|it| it.is_on("hidden"))
-}

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::for_each_row;
+use super::rows::for_each_row;
 use crate::{
     blocks::Blocks,
     confined,

@@ -37,7 +37,7 @@ use self::{
     ruling::Ruling,
     words::join_letters,
 };
-use super::{glyphs::Glyph, page_budget::PageBudget, rules::Rules};
+use super::{glyph::Glyph, page_budget::PageBudget, rules::Rules};
 
 /// Pages with more rows are not searched for columns and tables.
 const MAX_ROWS: usize = 3_000;

@@ -107,7 +107,7 @@ fn power(words: &[&Word], at: usize, base: &Word) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::set;
-    use crate::pdf::glyphs::Glyph;
+    use crate::pdf::glyph::Glyph;
 
     /// Reads a word of letters of 10 points, one of 6 points raised by `up` points, and a word behind it.
     fn read(before: &str, text: &str, up: f64, after: &str) -> String {

@@ -1,7 +1,7 @@
 //! Vertical text: letters set one by one in columns, read downwards and from the right. Only their
 //! positions show it.
 
-use super::super::glyphs::Glyph;
+use super::super::glyph::Glyph;
 
 /// Most letters that are compared with all others.
 const SAMPLE: usize = 200;

@@ -1,6 +1,6 @@
 //! Joins letters that touch into words.
 
-use super::{super::glyphs::Glyph, bidi};
+use super::{super::glyph::Glyph, bidi};
 
 /// Narrowest gap between words, in ems. Kerning stays below it, justified spaces above.
 pub(super) const WORD_GAP: f64 = 0.14;

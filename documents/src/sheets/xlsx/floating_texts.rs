@@ -2,9 +2,10 @@
 
 use crate::{
     context::Context,
+    drawing,
     left_out::{Kind, Place, Tally},
     package::Package,
-    slides,
+    sheets::chart_text,
     spaces::one_line,
     unreadable::Unreadable,
     xml::Element,
@@ -53,8 +54,7 @@ pub(super) fn floating_texts(
                             None
                         }
                     };
-                    let words =
-                        drawn.map(|tree| slides::diagram_text(&tree, "chart")).unwrap_or_default();
+                    let words = drawn.map(|tree| chart_text(&tree)).unwrap_or_default();
                     lines.extend((!words.trim().is_empty()).then(|| words.trim().to_owned()));
                 }
             }
@@ -93,10 +93,10 @@ impl<'d> Drawing<'d> {
     fn read_shapes(&mut self, parent: &'d Element, target: &str, tally: &Tally) {
         for element in parent.elements() {
             match &*element.name {
-                "sp" | "grpSp" | "pic" | "graphicFrame" if slides::is_hidden(element) => {
+                "sp" | "grpSp" | "pic" | "graphicFrame" if drawing::is_hidden(element) => {
                     let repeats = self.has_forms && !element.all("compatExt").is_empty();
                     let mut words = String::new();
-                    slides::write_paragraphs(element, &mut words);
+                    drawing::write_paragraphs(element, &mut words);
                     let place = Some(Place::part(target));
                     let marked = if repeats {
                         String::new()
@@ -107,7 +107,7 @@ impl<'d> Drawing<'d> {
                 }
                 "sp" => {
                     let mut words = String::new();
-                    slides::write_paragraphs(element, &mut words);
+                    drawing::write_paragraphs(element, &mut words);
                     let words = words.trim();
                     self.lines.extend((!words.is_empty()).then(|| words.to_owned()));
                 }

@@ -6,7 +6,7 @@ use calamine::Data;
 use quick_xml::{Reader, events::Event};
 
 use super::{
-    Book,
+    book::Book,
     formula::move_references,
     strings::{RichText, decode_xml, unescape},
 };

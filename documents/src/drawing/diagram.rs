@@ -1,19 +1,15 @@
-//! Diagrams and charts, which are parts of their own.
+//! Diagrams (SmartArt), which are parts of their own.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{chart::write_figures, paragraphs::write_paragraphs};
+use super::paragraphs::write_paragraphs;
 use crate::xml::Element;
 
-/// Returns the text of a diagram or a chart; of a chart, also its figures.
-pub(crate) fn diagram_text(drawing: &Element, kind: &str) -> String {
+/// Returns the text of a diagram.
+pub(crate) fn diagram_text(diagram: &Element) -> String {
     let mut text = String::new();
-    if kind == "diagramData" && write_nodes(drawing, &mut text) {
-        return text;
-    }
-    write_paragraphs(drawing, &mut text);
-    if matches!(kind, "chart" | "chartEx") {
-        write_figures(drawing, &mut text);
+    if !write_nodes(diagram, &mut text) {
+        write_paragraphs(diagram, &mut text);
     }
     text
 }

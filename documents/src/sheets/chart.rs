@@ -2,10 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::{sheets::format_by_code, xml::Element};
+use super::cells::format_by_code;
+use crate::{drawing::write_paragraphs, xml::Element};
+
+/// Returns the text of a chart and its figures.
+pub(crate) fn chart_text(chart: &Element) -> String {
+    let mut text = String::new();
+    write_paragraphs(chart, &mut text);
+    write_figures(chart, &mut text);
+    text
+}
 
 /// Writes titles that come from cells, and the series with their figures.
-pub(super) fn write_figures(chart: &Element, text: &mut String) {
+fn write_figures(chart: &Element, text: &mut String) {
     for title in chart.all("title").into_iter().filter(|title| title.all("t").is_empty()) {
         let words = joined_values(title);
         if !words.is_empty() {

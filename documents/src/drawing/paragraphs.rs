@@ -1,6 +1,5 @@
-//! Paragraphs of a slide: text, levels, and numbers, which the file does not contain.
+//! Paragraphs of a drawing: text, levels, and numbers, which the file does not contain.
 
-use super::background::RunVisibility;
 use crate::{
     links::{ADDRESS, Link},
     look, math,
@@ -9,23 +8,22 @@ use crate::{
     xml::{Element, Node},
 };
 
+/// Returns what is shown of a run's text, from the run and the text.
+pub(crate) type TextShown<'s> = &'s dyn Fn(&Element, String) -> String;
+
 /// Writes the paragraphs below an element.
 pub(crate) fn write_paragraphs(parent: &Element, text: &mut String) {
-    write_paragraphs_with(parent, None, text);
+    write_paragraphs_with(parent, &|_, text| text, text);
 }
 
-/// Writes the paragraphs; with `visibility`, hidden text is replaced.
-pub(super) fn write_paragraphs_with(
-    parent: &Element,
-    visibility: Option<&RunVisibility<'_>>,
-    text: &mut String,
-) {
+/// Writes the paragraphs. `shown` returns what is shown of the text of a run.
+pub(crate) fn write_paragraphs_with(parent: &Element, shown: TextShown<'_>, text: &mut String) {
     let mut numbers = Numbers::default();
     let styles = parent.all("lstStyle");
     let style = styles.first().copied();
     for paragraph in parent.all("p") {
         let mut line = String::new();
-        write_words(paragraph, visibility, &mut line);
+        write_words(paragraph, shown, &mut line);
         let line = look::finish_line(&line);
         if line.trim().is_empty() {
             continue;
@@ -46,7 +44,7 @@ pub(super) fn write_paragraphs_with(
     }
 }
 
-fn write_words(parent: &Element, visibility: Option<&RunVisibility<'_>>, line: &mut String) {
+fn write_words(parent: &Element, shown: TextShown<'_>, line: &mut String) {
     for node in &parent.children {
         let Node::Element(element) = node else { continue };
         match &*element.name {
@@ -58,10 +56,7 @@ fn write_words(parent: &Element, visibility: Option<&RunVisibility<'_>>, line: &
                     _ => math::index(&text),
                 };
                 let text = apply_run_properties(parent, moved.unwrap_or(text));
-                line.push_str(&match visibility {
-                    Some(visibility) => visibility.text_or_mark(parent, text),
-                    None => text,
-                });
+                line.push_str(&shown(parent, text));
             }
             "br" => line.push('\n'),
             "tab" => line.push('\t'),
@@ -72,13 +67,13 @@ fn write_words(parent: &Element, visibility: Option<&RunVisibility<'_>>, line: &
                 if let Some(link) = &mut link {
                     link.begin(line);
                 }
-                write_words(element, visibility, line);
+                write_words(element, shown, line);
                 if let Some(link) = link {
                     link.end(line);
                 }
             }
             "pPr" | "rPr" | "Fallback" | ADDRESS => {}
-            _ => write_words(element, visibility, line),
+            _ => write_words(element, shown, line),
         }
     }
 }
