@@ -35,11 +35,10 @@ pub struct AttemptState {
 #[serde(default)]
 pub struct DocumentState {
     /// Answers that did not satisfy the schema.
-    #[serde(rename = "amiss")]
     pub invalid_outputs: u32,
     /// The fault of the last such answer. Quotes nothing of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub wrong: Option<String>,
+    pub last_fault: Option<String>,
     /// Questions about the document that were answered before this one, where answers are checked.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub checked: u32,
@@ -47,8 +46,8 @@ pub struct DocumentState {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,
     /// The checked answers that it was asked for, in order.
-    #[serde(rename = "asked_answers", skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<AskedAnswer>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked_answers: Vec<AskedAnswer>,
     /// How often `max_output_tokens` was raised.
     pub raises: u32,
     /// Whether the first raise came before the first call, because many answers to the question are
@@ -57,12 +56,12 @@ pub struct DocumentState {
     pub began_raised: bool,
     /// Whether a higher cap was refused before any answer came.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub no_room: bool,
+    pub cap_refused: bool,
     /// Its cut answers.
     pub cuts: CutAnswers,
     /// URI of the last answer that was not accepted as a result.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept: Option<String>,
+    pub refused_uri: Option<String>,
     /// Since when its answer has been in a worker's spool, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spooled_millis: Option<i64>,
@@ -192,8 +191,8 @@ impl Attempt {
         let run = runs.into_iter().flatten().find(|run| !run.is_empty()).unwrap_or_default();
         let state = ctx.heartbeat_details().deserialize::<AttemptState>().ok().flatten();
         let mut state = state.unwrap_or_default().for_next_attempt();
-        let is_suspect = state.call.course.died_silently(info.attempt);
-        state.call.course = state.call.course.resumed_by(info.attempt);
+        let is_suspect = state.call.progress.died_silently(info.attempt);
+        state.call.progress = state.call.progress.resumed_by(info.attempt);
         let attempt = Self::new(
             reservation(run, work, info.attempt, millis(info.started_time)),
             run.to_owned(),
@@ -242,7 +241,7 @@ impl Attempt {
     pub fn details(&self) -> FailureDetails {
         let AttemptState { call, document } = self.state();
         let discarded = Taken { spend: call.discarded, cuts: document.cuts };
-        let DocumentState { kept, failed_checks, asked, .. } = document;
+        let DocumentState { refused_uri: kept, failed_checks, asked_answers: asked, .. } = document;
         let (counts, waits_for) = (call.counts, None);
         FailureDetails { counts, waits_for, discarded, kept, failed_checks, asked }
     }
@@ -276,10 +275,10 @@ impl Attempt {
 
     /// Counts an answer that did not satisfy the schema, for this reason. Returns the number of such
     /// answers.
-    pub fn invalid_output(&self, wrong: &str) -> u32 {
+    pub fn invalid_output(&self, fault: &str) -> u32 {
         let mut state = self.state.lock();
         state.invalid_outputs += 1;
-        state.wrong = Some(wrong.to_owned());
+        state.last_fault = Some(fault.to_owned());
         state.invalid_outputs
     }
 
@@ -287,7 +286,7 @@ impl Attempt {
     pub fn set_answered_questions(&self, questions: u32) {
         let mut state = self.state.lock();
         if state.checked != questions {
-            (state.checked, state.invalid_outputs, state.wrong) = (questions, 0, None);
+            (state.checked, state.invalid_outputs, state.last_fault) = (questions, 0, None);
             self.call.begin_next_question();
         }
     }
@@ -299,7 +298,7 @@ impl Attempt {
 
     /// Records the checked answers that the document was asked for so far, in order.
     pub fn set_asked_answers(&self, asked: Vec<AskedAnswer>) {
-        self.state.lock().asked = asked;
+        self.state.lock().asked_answers = asked;
     }
 
     /// Sends a heartbeat before a read that may kill the process, so that the next attempt knows of
@@ -331,7 +330,7 @@ impl Attempt {
 
     /// Returns how many workers in a row have died during this activity.
     pub fn deaths(&self) -> u32 {
-        self.call.state().course.deaths
+        self.call.state().progress.deaths
     }
 
     /// Returns the number of workers in a row that died while they read.
@@ -381,7 +380,7 @@ impl Attempt {
     pub fn begin_with_room(&self) {
         let calls = self.call.counts().provider_calls;
         let mut state = self.state.lock();
-        if state.raises == 0 && calls == 0 && !state.no_room {
+        if state.raises == 0 && calls == 0 && !state.cap_refused {
             state.raises = 1;
             state.began_raised = true;
             state.cuts.began_raised = 1;
@@ -394,17 +393,17 @@ impl Attempt {
         let mut state = self.state.lock();
         state.raises = 0;
         state.began_raised = false;
-        state.no_room = true;
+        state.cap_refused = true;
         state.cuts.began_raised = 0;
     }
 
-    /// Begins with a higher cap, because the document's answer from a provider's batch was cut. `kept`
+    /// Begins with a higher cap, because the document's answer from a provider's batch was cut. `uri`
     /// is its URI.
-    pub fn begin_raised(&self, kept: String) {
+    pub fn begin_raised(&self, uri: String) {
         let mut state = self.state.lock();
         if state.raises == 0 {
             state.raises = 1;
-            state.kept = Some(kept);
+            state.refused_uri = Some(uri);
         }
     }
 
@@ -453,7 +452,7 @@ impl Attempt {
 
     /// Records the URI of the last answer that was not accepted.
     pub fn set_kept_answer(&self, uri: String) {
-        self.state.lock().kept = Some(uri);
+        self.state.lock().refused_uri = Some(uri);
     }
 }
 

@@ -27,7 +27,7 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 pub use tidegate_calls::Ask;
 use tidegate_calls::spans;
 use tidegate_calls::{budget::Budgets, guard::Guard};
-use tidegate_providers::{Error, Heard, Prices, Vendor};
+use tidegate_providers::{Error, Prices, ReplyFacts, Vendor};
 use tidegate_types::{ModelId, Usage};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
@@ -124,10 +124,10 @@ impl Quota {
         let budget = self.budgets.call_budget(&attempt.call, &request, None)?;
         let admitted = self.guard.admit(&attempt.call, &request, &budget).await;
         let sent = admitted.map_err(Failure::from)?.sent();
-        let call = Call { vendor: self.vendor, heard: Arc::default() };
+        let call = Call { vendor: self.vendor, facts: Arc::default() };
         let span = spans::call("chat", &request);
         let result = work(call.clone()).instrument(span.clone()).await;
-        let Heard { usage, observed } = std::mem::take(&mut *call.heard.lock());
+        let ReplyFacts { usage, observed } = std::mem::take(&mut *call.facts.lock());
         spans::record_usage(&span, usage.as_ref());
         if let Err(Fault::Provider(error)) = &result {
             spans::record_failure(&span, error);
@@ -160,13 +160,13 @@ async fn wait_for_settlement(settlement: JoinHandle<()>) {
 #[derive(Debug, Clone)]
 pub struct Call {
     vendor: Vendor,
-    heard: Arc<Mutex<Heard>>,
+    facts: Arc<Mutex<ReplyFacts>>,
 }
 
 impl Call {
     /// Reports the use. Without a call of this or [`Self::read`], the reservation stays charged.
     pub fn usage(&self, usage: &Usage) {
-        self.heard.lock().usage = Some(*usage);
+        self.facts.lock().usage = Some(*usage);
     }
 
     /// Reads a reply to its end. The call's use and the limits in its headers are settled; an error
@@ -191,7 +191,7 @@ impl Call {
         headers: &reqwest::header::HeaderMap,
         body: &[u8],
     ) -> Result<(), Fault> {
-        *self.heard.lock() = self.vendor.read_reply(status, headers, body)?;
+        *self.facts.lock() = self.vendor.read_reply(status, headers, body)?;
         Ok(())
     }
 }

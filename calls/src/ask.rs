@@ -1,6 +1,6 @@
 //! The limiter's view of a call.
 
-use tidegate_providers::Asked;
+use tidegate_providers::RequestFacts;
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId, Tenant};
 
@@ -30,7 +30,7 @@ impl Ask {
     }
 
     /// Reads the needs of a request in a vendor's form. `cap` is the model's own bound of one answer.
-    pub fn from_asked(asked: &Asked, cap: Option<u32>) -> Self {
+    pub fn from_facts(asked: &RequestFacts, cap: Option<u32>) -> Self {
         let each = asked.max_output_tokens.unwrap_or(UNBOUNDED_OUTPUT);
         let each = cap.map_or(each, |cap| each.min(cap.into()));
         let output = each.saturating_mul(asked.answers);
@@ -74,8 +74,8 @@ mod tests {
     fn each_answer_is_bounded_and_all_are_counted() {
         let output = |path: &str, mut body: Value, cap| {
             body["model"] = "m".into();
-            let asked = Asked::read(path, body.to_string().as_bytes()).unwrap();
-            Ask::from_asked(&asked, cap).max_output_tokens
+            let asked = RequestFacts::read(path, body.to_string().as_bytes()).unwrap();
+            Ask::from_facts(&asked, cap).max_output_tokens
         };
         let chat = |body, cap| output("/v1/chat/completions", body, cap);
         assert_eq!(chat(json!({}), None), UNBOUNDED_OUTPUT);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_quota::{Request, Ticket};
 use tidegate_types::{CallCounts, FailureType, ModelId, Spend};
 
-use crate::stage::{Course, Stage};
+use crate::stage::{AttemptProgress, Stage};
 
 /// State that each attempt passes to the next.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct CallState {
     pub counts: CallCounts,
     /// Progress of the attempt, and the number of lost attempts before it.
     #[serde(flatten)]
-    pub course: Course,
+    pub progress: AttemptProgress,
     /// Its turn in the queue for quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
@@ -178,7 +178,7 @@ impl Attempt {
         let mut state = self.state.lock();
         *state = CallState {
             counts: state.counts,
-            course: state.course,
+            progress: state.progress,
             discarded: state.discarded,
             earlier: state.counts.provider_calls.saturating_sub(state.counts.rate_limited),
             paid_retries: self.calls_of(&state),
@@ -200,19 +200,19 @@ impl Attempt {
     pub fn count_call(&self) {
         let mut state = self.state.lock();
         state.counts.provider_calls += 1;
-        state.course.stage.leave();
+        state.progress.stage.leave();
         state.ticket = None;
     }
 
     /// Whether an earlier attempt has made a call, or may have made one.
     pub fn has_called(&self) -> bool {
         let state = self.state.lock();
-        state.counts.provider_calls + state.course.lost > 0
+        state.counts.provider_calls + state.progress.lost > 0
     }
 
     /// Whether a call of this attempt has left, so that its answer must be paid for.
     pub fn has_sent(&self) -> bool {
-        self.state.lock().course.stage == Stage::Sent
+        self.state.lock().progress.stage == Stage::Sent
     }
 
     /// Counts an answer with status 429.
@@ -224,7 +224,7 @@ impl Attempt {
     pub fn take_back_call(&self) {
         let mut state = self.state.lock();
         state.counts.provider_calls = state.counts.provider_calls.saturating_sub(1);
-        state.course.stage.take_back_send();
+        state.progress.stage.take_back_send();
     }
 
     /// Records the failure type of the call.
@@ -241,7 +241,7 @@ impl Attempt {
 
     /// Marks the attempt as ended in an orderly way.
     pub fn end(&self) {
-        self.state.lock().course.stage.end();
+        self.state.lock().progress.stage.end();
     }
 
     /// Sets the model that is asked, by its index in the route. A ticket for another model is
@@ -288,7 +288,7 @@ impl Attempt {
 
     /// Calls that were made, or may have been made.
     fn calls_of(&self, state: &CallState) -> u32 {
-        state.counts.provider_calls + state.course.lost + u32::from(self.asked)
+        state.counts.provider_calls + state.progress.lost + u32::from(self.asked)
     }
 }
 
@@ -299,8 +299,8 @@ mod tests {
     #[test]
     fn lost_calls_are_paid_for_by_the_retry_budget() {
         let attempt = |lost| {
-            let course = Course { lost, ..Course::default() };
-            let state = CallState { course, ..CallState::default() };
+            let progress = AttemptProgress { lost, ..AttemptProgress::default() };
+            let state = CallState { progress, ..CallState::default() };
             Attempt::new("r".to_owned(), "b".to_owned(), state)
         };
         assert!(!attempt(0).must_pay_for_retry());

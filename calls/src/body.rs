@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
-use tidegate_providers::{Error, Heard, PassiveReader, passive::Stream};
+use tidegate_providers::{Error, PassiveReader, ReplyFacts, passive::Stream};
 use tokio::task::JoinHandle;
 
 use crate::admission::Sent;
@@ -88,7 +88,7 @@ impl Listener {
     ///
     /// # Errors
     /// The errors of [`Vendor::read_reply`].
-    pub fn finish(self) -> Result<Heard, Error> {
+    pub fn finish(self) -> Result<ReplyFacts, Error> {
         match (self.reply, self.input_tokens) {
             (Reply::Events(stream), Some(input_tokens)) => stream.finish_estimated(input_tokens),
             (Reply::Events(stream), None) => stream.finish(),
@@ -196,9 +196,9 @@ impl<B> Drop for MeteredBody<B> {
 
 async fn end(sent: Sent, listener: Listener) {
     match listener.finish() {
-        Ok(heard) => {
+        Ok(facts) => {
             // This task is never cancelled.
-            let _ = sent.settled(heard.usage.as_ref(), &heard.observed).await;
+            let _ = sent.settled(facts.usage.as_ref(), &facts.observed).await;
         }
         Err(error) => {
             // The caller reads the error in the answer itself.

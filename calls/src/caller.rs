@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tidegate_providers::{
-    Asked, Completion, Embedded, EmbeddingRequest, Fields, Operation, Provider, Providers,
+    Completion, Embedded, EmbeddingRequest, Fields, Operation, Provider, Providers, RequestFacts,
     Verbatim, passive::Whole,
 };
 use tidegate_quota::Request;
@@ -195,9 +195,9 @@ impl Caller<'_> {
         named
             .set("model", &model.model().into())
             .map_err(|error| Failure::invalid_input(format!("body: {error}")))?;
-        let asked = Asked::read(operation.path(), &named.to_vec());
+        let asked = RequestFacts::read(operation.path(), &named.to_vec());
         let cap = provider.bounds(model.model()).output_tokens;
-        let ask = asked.map(|asked| Ask::from_asked(&asked, cap)).unwrap_or_default();
+        let ask = asked.map(|asked| Ask::from_facts(&asked, cap)).unwrap_or_default();
         if let Some(retries) = terms.retries {
             retries.pay(&self.guard.quota, &self.guard.gates.health, attempt, model).await?;
         }

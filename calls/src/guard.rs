@@ -223,13 +223,13 @@ impl Answered for Whole {
     const OPERATION: &'static str = "chat";
 
     fn usage_and_limits(&self) -> (Option<&Usage>, &Observed) {
-        (self.heard.usage.as_ref(), &self.heard.observed)
+        (self.facts.usage.as_ref(), &self.facts.observed)
     }
 
     // A body in the vendor's own form may refer to a file, whose tokens no estimate knows. So any
     // usage with some input counts as possible.
     fn forget_usage_unless(&mut self, _: impl Fn(&Usage, bool) -> bool) {
-        self.heard.usage = self.heard.usage.take().filter(|usage| usage.input() > 0);
+        self.facts.usage = self.facts.usage.take().filter(|usage| usage.input() > 0);
     }
 
     fn stop_reason(&self) -> Option<&str> {
@@ -256,7 +256,7 @@ impl Answered for Embedded {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
-    use tidegate_providers::passive::Heard;
+    use tidegate_providers::passive::ReplyFacts;
 
     use super::*;
 
@@ -264,8 +264,8 @@ mod tests {
     fn a_body_in_the_vendors_own_form_may_have_used_what_no_estimate_knows() {
         let used = |uncached_input| {
             let usage = Some(Usage { uncached_input, output: 9, ..Usage::default() });
-            let heard = Heard { usage, ..Heard::default() };
-            let mut whole = Whole { headers: http::HeaderMap::new(), body: Value::Null, heard };
+            let facts = ReplyFacts { usage, ..ReplyFacts::default() };
+            let mut whole = Whole { headers: http::HeaderMap::new(), body: Value::Null, facts };
             whole.forget_usage_unless(|_, _| false);
             whole.usage_and_limits().0.map(|usage| usage.uncached_input)
         };

@@ -18,7 +18,7 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt as _;
-use tidegate_providers::{Asked, Error, Vendor};
+use tidegate_providers::{Error, RequestFacts, Vendor};
 use tidegate_quota::{Quota, Refused};
 use tidegate_types::{InvalidName, Lane, ModelId, Tenant};
 use tower_layer::Layer;
@@ -107,9 +107,9 @@ impl Limit {
 
     /// Admits a request when its turn comes; `None` if it asks no model.
     async fn admit(&self, path: &str, body: &[u8]) -> Result<Option<Sent>, Stopped> {
-        let Some(asked) = Asked::read(path, body) else { return Ok(None) };
+        let Some(asked) = RequestFacts::read(path, body) else { return Ok(None) };
         let model: ModelId = format!("{}:{}", self.provider, asked.model).parse()?;
-        let ask = Ask::from_asked(&asked, None).lane(self.lane.clone()).tenant(self.tenant.clone());
+        let ask = Ask::from_facts(&asked, None).lane(self.lane.clone()).tenant(self.tenant.clone());
         let attempt = Attempt::once().patience(Patience::Whole);
         let request = ask.request(model, attempt.reservation.clone());
         let budget = self.budgets.call_budget(&attempt, &request, None)?;

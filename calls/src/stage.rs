@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 ///
 /// An attempt that is admitted and not sent yet is still `Unsent`: the guard's `Admitted` holds the
-/// reservation, and releases it when it is dropped. [`Course::resumed_by`] interprets the last
+/// reservation, and releases it when it is dropped. [`AttemptProgress::resumed_by`] interprets the last
 /// recorded stage for the next attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -48,7 +48,7 @@ impl Stage {
 /// The progress that one attempt recorded, and the attempts that were lost before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Course {
+pub struct AttemptProgress {
     /// The number of the attempt that recorded this, counted from 1; 0 for none.
     pub by: u32,
     /// Its progress.
@@ -61,8 +61,8 @@ pub struct Course {
     pub deaths: u32,
 }
 
-impl Course {
-    /// Returns the course with which attempt `number` begins. The attempt before it may have died
+impl AttemptProgress {
+    /// Returns the progress with which attempt `number` begins. The attempt before it may have died
     /// and recorded nothing.
     ///
     /// | last recorded stage | the attempt before | a call may be lost |
@@ -106,30 +106,30 @@ impl Course {
 mod tests {
     use super::*;
 
-    /// The course that attempt `by` recorded last.
-    fn recorded(by: u32, stage: Stage) -> Course {
-        Course { by, stage, ..Course::default() }
+    /// The progress that attempt `by` recorded last.
+    fn recorded(by: u32, stage: Stage) -> AttemptProgress {
+        AttemptProgress { by, stage, ..AttemptProgress::default() }
     }
 
     #[test]
     fn a_call_that_a_dead_worker_may_have_made_counts_against_the_bounds_once() {
-        let lost = |course: Course, number| course.resumed_by(number).lost;
-        assert_eq!(lost(Course::default(), 1), 0, "nothing was before it");
+        let lost = |progress: AttemptProgress, number| progress.resumed_by(number).lost;
+        assert_eq!(lost(AttemptProgress::default(), 1), 0, "nothing was before it");
         assert_eq!(lost(recorded(1, Stage::Ended), 2), 0, "it went back in order");
-        assert_eq!(lost(Course::default(), 2), 1, "it died before it recorded anything");
+        assert_eq!(lost(AttemptProgress::default(), 2), 1, "it died before it recorded anything");
         assert_eq!(lost(recorded(1, Stage::Ended), 3), 1, "the second one did");
         assert_eq!(lost(recorded(1, Stage::Unsent), 2), 1, "it may have left after its last beat");
         assert_eq!(lost(recorded(1, Stage::Sent), 2), 0, "the call is counted");
-        let died = Course { lost: 2, ..recorded(1, Stage::Unsent) }.resumed_by(2);
+        let died = AttemptProgress { lost: 2, ..recorded(1, Stage::Unsent) }.resumed_by(2);
         assert_eq!((died.lost, died.by, died.stage), (3, 2, Stage::Unsent));
     }
 
     #[test]
     fn deaths_are_counted_in_a_row() {
-        let deaths = |course: Course, number| course.resumed_by(number).deaths;
-        assert_eq!(deaths(Course::default(), 1), 0);
-        assert_eq!(deaths(Course::default(), 3), 2, "no attempt recorded anything");
-        let recorded_at = |stage| Course { deaths: 2, ..recorded(3, stage) };
+        let deaths = |progress: AttemptProgress, number| progress.resumed_by(number).deaths;
+        assert_eq!(deaths(AttemptProgress::default(), 1), 0);
+        assert_eq!(deaths(AttemptProgress::default(), 3), 2, "no attempt recorded anything");
+        let recorded_at = |stage| AttemptProgress { deaths: 2, ..recorded(3, stage) };
         assert_eq!(deaths(recorded_at(Stage::Unsent), 4), 3, "it recorded, and died");
         assert_eq!(deaths(recorded_at(Stage::Ended), 4), 0, "it failed, and its process goes on");
         assert_eq!(deaths(recorded_at(Stage::Ended), 6), 2);

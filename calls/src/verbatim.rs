@@ -64,8 +64,8 @@ impl Admitted {
                     false => Ok(None),
                 };
                 match begun {
-                    Ok(Some(Begun { bytes, heard: Some(heard) })) => {
-                        drop(sent.settled(heard.usage.as_ref(), &heard.observed));
+                    Ok(Some(Begun { bytes, facts: Some(facts) })) => {
+                        drop(sent.settled(facts.usage.as_ref(), &facts.observed));
                         let body = MeteredBody::unlimited(bytes.into());
                         return Ok(Answer { status, headers, body });
                     }

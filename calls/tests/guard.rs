@@ -389,7 +389,7 @@ async fn a_limit_that_an_operator_has_set_too_small_is_named() {
     let mut rig = Rig::new(10_000, vec![answered(10, 10)]);
     let plain = rig.call(20_000, 10).await.unwrap_err();
     assert!(plain.message.ends_with("make it smaller or raise the limit"), "{plain}");
-    let told = plain.with_way_out("read it in parts").message;
+    let told = plain.with_size_advice("read it in parts").message;
     assert!(told.ends_with("read it in parts"), "{told}");
 
     let mut changes = LimitChanges::default();
@@ -399,6 +399,6 @@ async fn a_limit_that_an_operator_has_set_too_small_is_named() {
     assert_eq!((set.kind, set.retry), (FailureType::TooLarge, Retry::Never));
     let words = "an operator has set that limit to 100; `tidegate limits clear test:model`";
     assert!(set.message.contains(words), "{set}");
-    assert_eq!(set.clone().with_way_out("read it in parts"), set);
+    assert_eq!(set.clone().with_size_advice("read it in parts"), set);
     assert_eq!(rig.provider_calls(), 0);
 }

@@ -118,7 +118,7 @@ pub use google::ApplicationDefault;
 pub use key::{Key, KeySource};
 pub use observed::{Observed, Window};
 pub use parameters::Parameters;
-pub use passive::{Asked, Heard, PassiveReader};
+pub use passive::{PassiveReader, ReplyFacts, RequestFacts};
 pub use picture::Picture;
 pub use price::Prices;
 pub use provider::Provider;

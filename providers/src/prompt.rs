@@ -24,7 +24,7 @@ pub(crate) fn text<'a>(request: &Request<'a>) -> Cow<'a, str> {
     let document = || match request.document {
         Document::Text(text) => Cow::Owned(wrap(text)),
         Document::Pdf(_) => ATTACHED.into(),
-        Document::Pictures(text, _) => beside(text),
+        Document::Pictures(text, _) => text_with_pictures(text),
     };
     match request.said {
         Said::Nothing => document(),
@@ -46,7 +46,7 @@ pub fn turn(said: Said<'_>, document: &str) -> String {
 pub const ATTACHED: &str = "The document is attached.";
 
 /// Text with pictures: the text that belongs to them, if there is one.
-fn beside(text: &str) -> Cow<'static, str> {
+fn text_with_pictures(text: &str) -> Cow<'static, str> {
     if text.is_empty() { ATTACHED.into() } else { wrap(text).into() }
 }
 

@@ -109,7 +109,7 @@ async fn a_body_in_the_vendors_own_form_stays_unchanged() {
         assert!(api == ANTHROPIC || requests[1].contains(&endpoint), "{}", requests[1]);
         let answered = batches.answers("b").await.unwrap().next().await.unwrap().unwrap();
         let whole = answered.as_it_is().unwrap().unwrap();
-        assert_eq!((whole.body, whole.heard.usage.unwrap().input()), (answer, 3), "{api:?}");
+        assert_eq!((whole.body, whole.facts.usage.unwrap().input()), (answer, 3), "{api:?}");
     }
 }
 

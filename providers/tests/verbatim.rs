@@ -49,7 +49,7 @@ async fn the_body_is_as_it_was_but_for_the_models_name() {
             (200, &HeaderValue::from_static("r"))
         );
         let whole = reply.whole().await.unwrap();
-        assert_eq!((whole.body["x"].as_u64(), whole.heard.usage.unwrap().output), (Some(1), 1));
+        assert_eq!((whole.body["x"].as_u64(), whole.facts.usage.unwrap().output), (Some(1), 1));
         assert_eq!(server.counts(), (1, 1), "{operation}");
         let request = server.requests.lock().unwrap()[0].clone();
         for part in [

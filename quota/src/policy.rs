@@ -70,7 +70,7 @@ pub(crate) fn run(
         change[it] = if is_new { 0.0 } else { deeper.max(0.0) };
         one.lowered = (one.lowered - numbers.yields * passed / numbers.episode).max(0.0);
         // A refused depth is tried again a day later.
-        one.too_deep = one.too_deep.filter(|_| reading.now - one.latest < DAY);
+        one.refused_depth = one.refused_depth.filter(|_| reading.now - one.last_refusal < DAY);
     }
     for observation in &reading.log {
         match observation {
@@ -133,7 +133,7 @@ impl Known {
         let one = &self.each[it];
         let why = if one.lowered > 0.0 { Why::Refused } else { most.why };
         let rate = Reasoned::new(one.rate(configured, numbers), why);
-        let is_even = configured.bucket && one.too_deep.is_none() || one.is_even(numbers);
+        let is_even = configured.bucket && one.refused_depth.is_none() || one.is_even(numbers);
         let window = if is_even {
             Reasoned::new(f64::INFINITY, Why::Even)
         } else {

@@ -171,7 +171,7 @@ async fn answer_all<O: Output>(
     let mut asked_before: HashMap<[u8; 16], u32> = HashMap::new();
     let asked = stream::unfold(asked, async |mut asked| Some((asked.recv().await?, asked)));
     let answers = asked
-        .map_ok(|Question { number, beside, prompt }| {
+        .map_ok(|Question { number, context, prompt }| {
             // A blank prompt is not asked.
             let input = prompt.map(|prompt| asking.input(prompt));
             let input =
@@ -187,14 +187,14 @@ async fn answer_all<O: Output>(
                             .with_context(|| resume_hint::<O>(number))?,
                     ),
                 };
-                anyhow::Ok((number, beside, outcome))
+                anyhow::Ok((number, context, outcome))
             }
         })
         .try_buffered(usize::try_from(at_once).unwrap_or(usize::MAX));
     let mut answers = pin!(answers);
     let (mut succeeded, mut failed) = (0_u64, 0_u64);
     let mut told = String::new();
-    while let Some((number, beside, outcome)) = answers.next().await.transpose()? {
+    while let Some((number, context, outcome)) = answers.next().await.transpose()? {
         let is_asked = outcome.is_some();
         let outcome = match outcome {
             None => Ok(json!({ "answer": "" })),
@@ -214,7 +214,7 @@ async fn answer_all<O: Output>(
                 }
             }
         }
-        if !out.write(number, beside, outcome)? {
+        if !out.write(number, context, outcome)? {
             break;
         }
     }

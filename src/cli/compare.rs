@@ -324,7 +324,7 @@ async fn record(
             true => suffices(agreement),
             false => both.len() == models.len() && both.into_iter().all(suffices),
         };
-        let models = models.each_ref().map(|model| comparisons::Asked {
+        let models = models.each_ref().map(|model| comparisons::ModelQuestion {
             model: model.clone(),
             question: questions[model].fingerprint(),
         });

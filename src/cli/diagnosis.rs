@@ -16,7 +16,7 @@ use tidegate_workflows::{
 };
 
 use crate::{
-    config::{Config, mask},
+    config::Config,
     temporal::{Batch, NoProgress, Temporal},
 };
 
@@ -110,7 +110,7 @@ pub(super) async fn diagnose(
         class.models.iter().filter_map(|model| Trouble::from_cards(&of_queue, model)).collect();
     let refused = class.models.first().and_then(|model| keys::why(&cards, &queue, model));
     let (most_failed, away) =
-        (waits.are_mostly_refused_keys(), redis_away.map(|error| redis_is_away(config, &error)));
+        (waits.are_mostly_refused_keys(), redis_away.map(|error| redis_is_away(&error)));
     let mut cause = match refused {
         // If other workers make calls, returned documents explain nothing else.
         Some(refused) if no_worker.is_none() && most_failed => {
@@ -160,10 +160,9 @@ fn others_wait(seen: &Snapshot, lane: &Lane) -> bool {
 }
 
 /// The consequence of an unreachable Redis.
-fn redis_is_away(config: &Config, error: &str) -> String {
+fn redis_is_away(error: &str) -> String {
     format!(
-        "Redis does not answer at {}: {error}; until it is back each worker keeps to its share of the limits, and documents with a budget wait; next: start it, or correct redis.url; run `tidegate doctor`",
-        mask::url(&config.redis.url)
+        "{error}; until it is back each worker keeps to its share of the limits, and documents with a budget wait; next: start it, or correct redis.url; run `tidegate doctor`"
     )
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use axum::{body::Bytes, http::HeaderMap};
 use serde_json::Value;
 use tidegate_calls::{dialect::account_fields, route::Route};
-use tidegate_providers::{Asked, Fields, Operation};
+use tidegate_providers::{Fields, Operation, RequestFacts};
 
 use super::{door::Door, keys::Holder, problem::Problem, wait::Wait};
 
@@ -25,7 +25,7 @@ pub(super) struct ClientCall {
     pub(super) name: String,
     pub(super) route: Route,
     /// The properties of the request that the limiter needs; `None` if it asks no model.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<RequestFacts>,
     pub(super) wait: Wait,
 }
 
@@ -54,7 +54,7 @@ impl ClientCall {
         let route = route.require_equivalents().map_err(|failure| {
             Problem::invalid("model", &format!("cannot be asked: {}", failure.message))
         })?;
-        let asked = Asked::read(operation.path(), &body);
+        let asked = RequestFacts::read(operation.path(), &body);
         if asked.is_none() && operation != Operation::CountTokens {
             let (field, why) = fields.unreadable().unwrap_or(("messages", String::new()));
             return Err(Problem::invalid(field, &format!("cannot be read: {why}")));

@@ -156,7 +156,7 @@ pub(super) fn request(
 ) -> Request {
     let services = &door.services;
     let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
-    let ask = call.asked.as_ref().map(|asked| Ask::from_asked(asked, cap)).unwrap_or_default();
+    let ask = call.asked.as_ref().map(|asked| Ask::from_facts(asked, cap)).unwrap_or_default();
     let ask = ask.lane(call.holder.lane.clone()).tenant(call.holder.tenant.clone());
     ask.request(model.clone(), attempt.reservation.clone()).ticket(attempt.state().ticket)
 }

@@ -155,12 +155,10 @@ async fn a_redis_that_is_away_is_named() {
     for face in ["why", "status"] {
         println!(
             "{}",
-            wait_for_words(&fleet, &[face, "away"], &["Redis does not answer at", "start it"])
-                .await
+            wait_for_words(&fleet, &[face, "away"], &["Redis is away", "start it"]).await
         );
     }
-    wait_for_words(&fleet, &SNAPSHOT, &["\"verdict\": \"Redis does not answer at", "start it"])
-        .await;
+    wait_for_words(&fleet, &SNAPSHOT, &["\"verdict\": \"Redis is away", "start it"]).await;
     logs(&fleet, &["WARN", "Redis is away"]).await;
     wait_for_words(&fleet, &["doctor"], &["FAIL  redis"]).await;
     let model = "anthropic:away";

@@ -28,7 +28,7 @@ use crate::{
     process_webhook::ProcessWebhook,
     shard::{self, Shard},
     shard_scheduler::{Children, OWN_SHARDS, run},
-    state_access::{Holds, StateAccess},
+    state_access::{HasPart, StateAccess},
 };
 
 /// One batch of documents.
@@ -51,7 +51,7 @@ pub struct ProcessDocuments {
     finished: Option<Finished>,
 }
 
-impl Holds<Children> for ProcessDocuments {
+impl HasPart<Children> for ProcessDocuments {
     fn part(&self) -> &Children {
         &self.children
     }
@@ -61,7 +61,7 @@ impl Holds<Children> for ProcessDocuments {
     }
 }
 
-impl Holds<Shard> for ProcessDocuments {
+impl HasPart<Shard> for ProcessDocuments {
     fn part(&self) -> &Shard {
         &self.shard
     }

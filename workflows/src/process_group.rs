@@ -22,7 +22,7 @@ use crate::{
     payload,
     report::{self, LastReport, Reports},
     shard_scheduler::{Children, run},
-    state_access::{Holds, StateAccess},
+    state_access::{HasPart, StateAccess},
 };
 
 /// Free places are reported in units of this fraction of the window.
@@ -37,7 +37,7 @@ pub struct ProcessGroup {
     children: Children,
 }
 
-impl Holds<Children> for ProcessGroup {
+impl HasPart<Children> for ProcessGroup {
     fn part(&self) -> &Children {
         &self.children
     }

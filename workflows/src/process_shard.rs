@@ -20,7 +20,7 @@ use crate::{
     payload,
     report::{self, LastReport, Reports},
     shard::{self, Shard},
-    state_access::{Holds, StateAccess},
+    state_access::{HasPart, StateAccess},
 };
 
 /// One shard of a batch.
@@ -30,7 +30,7 @@ pub struct ProcessShard {
     last_report: LastReport,
 }
 
-impl Holds<Shard> for ProcessShard {
+impl HasPart<Shard> for ProcessShard {
     fn part(&self) -> &Shard {
         &self.shard
     }

@@ -4,7 +4,7 @@
 use temporalio_workflow::WorkflowContext;
 
 /// A workflow whose state holds a `T`.
-pub(crate) trait Holds<T> {
+pub(crate) trait HasPart<T> {
     /// Borrows the part.
     fn part(&self) -> &T;
 
@@ -21,7 +21,7 @@ pub(crate) trait StateAccess<T> {
     fn change<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
 }
 
-impl<T, W: Holds<T>> StateAccess<T> for WorkflowContext<W> {
+impl<T, W: HasPart<T>> StateAccess<T> for WorkflowContext<W> {
     fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         self.state(|workflow| f(workflow.part()))
     }

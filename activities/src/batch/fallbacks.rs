@@ -10,7 +10,7 @@ use crate::{
     failure::Failure,
     fingerprint::Fingerprint,
     output::{
-        comparisons::{Asked, Comparisons, folder},
+        comparisons::{Comparisons, ModelQuestion, folder},
         job::resolve,
         question::StatedQuestion,
     },
@@ -78,12 +78,12 @@ fn name(services: &Services, model: &ModelId) -> ModelId {
 }
 
 /// The fingerprint of a batch that asks only this model.
-fn asked_model(services: &Services, job: &Job, model: &ModelId) -> Asked {
+fn asked_model(services: &Services, job: &Job, model: &ModelId) -> ModelQuestion {
     let own = |member: &ModelId| name(services, member) == *model;
     let asked_with = job.asked_with.iter().filter(|(member, _)| own(member));
     let asked_with = asked_with.map(|(member, with)| (member.clone(), with.clone())).collect();
     let alone = Job { target: Target::Model(model.clone()), asked_with, ..job.clone() };
-    Asked { model: model.clone(), question: StatedQuestion::from_job(&alone).fingerprint() }
+    ModelQuestion { model: model.clone(), question: StatedQuestion::from_job(&alone).fingerprint() }
 }
 
 fn refusal(

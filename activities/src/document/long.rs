@@ -135,14 +135,14 @@ pub async fn process(
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
         step => {
             let prompt = question(&folder, step, &task.parts, shard.job.evidence).await?;
-            let StepPrompt { text, beside, cut, of } = prompt;
+            let StepPrompt { text, note, cut, of } = prompt;
             let content = Content::Text(text);
             let parts: Vec<(usize, usize, &str)> = of.iter().map(TextPart::as_source).collect();
             let sought = QuoteSource::Parts(&parts, &begun.pages);
             // Steps are in a folder of one version; only the result must state its version.
             let (content, version) = (&content, Version::default());
             let route = &shard.route;
-            let asked = ContentQuestion { content, version, beside, amiss: None, route, sought };
+            let asked = ContentQuestion { content, version, note, correction: None, route, sought };
             let mut done =
                 Box::pin(answer(services, attempt, &shard, document, asked, &refused)).await?;
             if cut {
@@ -237,7 +237,7 @@ fn object(step: Step) -> String {
 struct StepPrompt {
     text: String,
     /// A note after the instructions.
-    beside: Option<&'static str>,
+    note: Option<&'static str>,
     /// Whether some of the answers in the text are cut.
     cut: bool,
     /// The parts of the document in which evidence is searched.
@@ -295,7 +295,7 @@ async fn question(
                 }
             }
             let of = if evidence { read_parts(folder).await? } else { Vec::new() };
-            Ok(StepPrompt { text, beside: Some(REDUCE), cut, of })
+            Ok(StepPrompt { text, note: Some(REDUCE), cut, of })
         }
         Step::Part(part) => {
             let range = read_borders(folder).await?.get(part as usize).cloned();

@@ -188,7 +188,7 @@ async fn ask(
         Task::Answer => {
             let (sought, route) = (QuoteSource::Whole(content, pages), &shard.route);
             let asked =
-                ContentQuestion { content, version, beside: None, amiss: None, route, sought };
+                ContentQuestion { content, version, note: None, correction: None, route, sought };
             let answer = answer(services, attempt, shard, document.clone(), asked, refused);
             Box::pin(answer).await.map(passed)
         }

@@ -10,7 +10,7 @@ use tidegate_calls::{
     route::{Route, Routes},
 };
 use tidegate_providers::{
-    Asked, BatchApi, Completion, Fields, Operation, Provider, StopReason, passive::Whole,
+    BatchApi, Completion, Fields, Operation, Provider, RequestFacts, StopReason, passive::Whole,
 };
 use tidegate_types::{FailureType, ModelId, Spend, Usage, seconds_since_1970};
 use tidegate_workflows::contract::{Job, Lines};
@@ -70,7 +70,7 @@ fn route_of_name(services: &Services, name: &str) -> Option<Route> {
 /// Estimated input tokens of a request; `None` for one that cannot be parsed.
 pub(crate) fn input_tokens(lines: &Lines, line: &str) -> Option<u64> {
     let body = fields(line.as_bytes()).ok()?.get("body")?;
-    let asked = Asked::read(&lines.endpoint, body.to_string().as_bytes())?;
+    let asked = RequestFacts::read(&lines.endpoint, body.to_string().as_bytes())?;
     Some(asked.input_tokens)
 }
 
@@ -100,12 +100,12 @@ pub(crate) async fn in_batch(
 }
 
 /// Turns the vendor's reply to a request into a completion whose answer is the reply as JSON.
-pub(crate) fn completion(Whole { body, heard, .. }: Whole) -> Completion {
+pub(crate) fn completion(Whole { body, facts, .. }: Whole) -> Completion {
     Completion {
         answer: body.to_string(),
         stop_reason: StopReason::EndTurn,
-        usage: heard.usage,
-        observed: heard.observed,
+        usage: facts.usage,
+        observed: facts.observed,
     }
 }
 
@@ -150,7 +150,7 @@ struct Call {
     /// The client's name for the model.
     name: String,
     route: Route,
-    asked: Asked,
+    asked: RequestFacts,
     /// The client's name for the line.
     place: String,
 }
@@ -187,7 +187,7 @@ impl Call {
             return Err(refused("stream must be false: a batch's answers come whole".to_owned()));
         }
         account_fields::check(&body, &lines.may_ask).map_err(|why| refused(why.to_string()))?;
-        let asked = Asked::read(operation.path(), &body.to_vec()).ok_or_else(|| {
+        let asked = RequestFacts::read(operation.path(), &body.to_vec()).ok_or_else(|| {
             let (field, why) = body.unreadable().unwrap_or(("messages", String::new()));
             refused(format!("{field} cannot be read: {why}"))
         })?;

@@ -36,7 +36,7 @@ pub(crate) async fn offer(services: &Services, result: &DocumentResult) {
 
 /// Removes the stored answers that were not accepted. Failing to remove them does no harm.
 pub(crate) async fn forget(attempt: &Attempt, refused: &Location) {
-    if attempt.state().document.kept.is_some()
+    if attempt.state().document.refused_uri.is_some()
         && let Err(error) = refused.delete().await
     {
         tracing::debug!(%error, "an answer that was no result stays behind");

@@ -37,7 +37,7 @@ pub(super) async fn ask(
         services.caller().send(&attempt.call, terms, route, None, body).await
     });
     let (model, whole) = answered.await?;
-    let usage = whole.heard.usage;
+    let usage = whole.facts.usage;
     let cost_usd = usage
         .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
     metrics::count_answer(model, cost_usd, &tenant);

@@ -65,9 +65,10 @@ pub(super) async fn ask(
         let question =
             Question::for_document(&job, template, wording(&job), &nothing).without_cache();
         let document = Document::file(DocumentId::from_relative_path("call"), String::new());
-        let way_out = "ask for less, or choose a model that takes more".into();
+        let size_advice = "ask for less, or choose a model that takes more".into();
         let (version, refused, sought) = (Version::default(), &stored.part, QuoteSource::Gone);
-        let about = AnswerSubject { document, version, refused, amiss: None, way_out, sought };
+        let about =
+            AnswerSubject { document, version, refused, correction: None, size_advice, sought };
         async move { answer(services, &attempt, inquiry, question, about).await }
     });
     let result = answered.await?;

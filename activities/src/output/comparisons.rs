@@ -21,7 +21,7 @@ use crate::{
 
 /// A model and everything that it was asked, parameters included.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ModelQuestion {
     /// The name by which a batch asks it.
     pub model: ModelId,
     /// The fingerprint of its results.
@@ -32,7 +32,7 @@ pub struct Asked {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
     /// The two models.
-    pub models: [Asked; 2],
+    pub models: [ModelQuestion; 2],
     /// Rate of agreeing answers, over the documents that both have answered.
     #[serde(flatten)]
     pub documents: Rate,
@@ -79,15 +79,15 @@ impl Comparisons {
     }
 
     /// Removes the pair of these models.
-    pub fn remove(&mut self, models: &[Asked; 2]) {
-        let names = |of: &[Asked; 2]| of.each_ref().map(|it| it.model.clone());
+    pub fn remove(&mut self, models: &[ModelQuestion; 2]) {
+        let names = |of: &[ModelQuestion; 2]| of.each_ref().map(|it| it.model.clone());
         let [one, other] = names(models);
         let both = [[one.clone(), other.clone()], [other, one]];
         self.pairs.retain(|known| !both.contains(&names(&known.models)));
     }
 
     /// The rate at which these two agree, if both were asked this and have answers in common.
-    pub fn agreement_of(&self, one: &Asked, other: &Asked) -> Option<Rate> {
+    pub fn agreement_of(&self, one: &ModelQuestion, other: &ModelQuestion) -> Option<Rate> {
         let both = |pair: &&Pair| pair.models.contains(one) && pair.models.contains(other);
         let rates = self.pairs.iter().filter(both).map(|pair| pair.documents);
         rates.filter(|rate| rate.compared > 0).max_by_key(|rate| rate.compared)
@@ -128,9 +128,9 @@ mod tests {
     use super::*;
     use crate::storage::Storage;
 
-    fn asked(model: &str, question: &str) -> Asked {
+    fn asked(model: &str, question: &str) -> ModelQuestion {
         let question = Fingerprint::of_bytes(question.as_bytes());
-        Asked { model: model.parse().unwrap(), question }
+        ModelQuestion { model: model.parse().unwrap(), question }
     }
 
     #[tokio::test]

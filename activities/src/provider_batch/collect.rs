@@ -16,7 +16,7 @@ use super::{
 use crate::{
     document::{
         ask::{
-            answer::way_out,
+            answer::size_advice,
             evidence::{self, QuoteSource},
             inquiry::{Acceptance, accept},
         },
@@ -226,7 +226,7 @@ async fn disposition(
         Err(Error { kind: Kind::TooLarge, .. }) => {
             let message = "the document and its answer do not fit into the model's context";
             let failure = Failure::never(FailureType::TooLarge, message);
-            let failure = failure.with_way_out(&way_out(&shard.job));
+            let failure = failure.with_size_advice(&size_advice(&shard.job));
             return Ok(Disposition::Failed { failure, kept: None });
         }
         Err(_) => return Ok(Disposition::Open),

@@ -2,7 +2,7 @@
 //! translated.
 
 use serde_json::Value;
-use tidegate_providers::{Asked, Fields, Operation, Providers};
+use tidegate_providers::{Fields, Operation, Providers, RequestFacts};
 use tidegate_types::{ModelId, Usage};
 
 use super::{refused_field::RefusedField, translated::Translated};
@@ -31,7 +31,7 @@ impl DialectRoute {
     pub fn read(
         (operation, name): (Operation, &str),
         fields: &Fields,
-        asked: &Asked,
+        asked: &RequestFacts,
         route: &Route,
         providers: &Providers,
     ) -> Result<Self, RefusedField> {
@@ -73,7 +73,7 @@ impl DialectRoute {
             let operation = Some(self.operation);
             let sent = caller.send_to(chosen, attempt, terms, &self.route, operation, body);
             let whole = sent.await?;
-            return Ok((model, whole.heard.usage, whole.body));
+            return Ok((model, whole.facts.usage, whole.body));
         };
         let completion = caller.ask_of(chosen, attempt, terms, &self.route, question).await?;
         let answer = question.answer(&completion);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tidegate_providers::{
-    Asked, Completion, Document, Fields, Operation, Parameters, Providers, Request, Said,
+    Completion, Document, Fields, Operation, Parameters, Providers, Request, RequestFacts, Said,
 };
 use tidegate_types::ModelId;
 
@@ -33,7 +33,7 @@ impl Translated {
     pub fn read(
         (operation, name): (Operation, &str),
         fields: &Fields,
-        asked: &Asked,
+        asked: &RequestFacts,
         route: &Route,
         providers: &Providers,
     ) -> Result<(Self, Route), RefusedField> {

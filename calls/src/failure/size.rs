@@ -13,15 +13,15 @@ impl Failure {
 
     /// Adds advice for the batch's author on a document that is too large for a call. If an
     /// operator's limit is too small, the message is unchanged.
-    pub fn with_way_out(self, way_out: &str) -> Self {
+    pub fn with_size_advice(self, size_advice: &str) -> Self {
         let is_too_large = self.kind == FailureType::TooLarge && self.concerns == Concerns::TheCall;
         if !is_too_large || self.is_retried() {
             return self;
         }
         // A provider's message may already have the maximum length.
-        let room = MAX_MESSAGE_CHARS.saturating_sub(way_out.chars().count() + 2);
+        let room = MAX_MESSAGE_CHARS.saturating_sub(size_advice.chars().count() + 2);
         let message: String = self.message.chars().take(room).collect();
-        let message = format!("{}; {way_out}", message.trim_end_matches(['.', ' ']));
+        let message = format!("{}; {size_advice}", message.trim_end_matches(['.', ' ']));
         Self { message, ..self }
     }
 }

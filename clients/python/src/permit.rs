@@ -135,8 +135,8 @@ impl Permit {
                 return None;
             };
             match listener.finish() {
-                Ok(heard) => {
-                    settled(sent, heard.usage.as_ref(), &heard.observed).await;
+                Ok(facts) => {
+                    settled(sent, facts.usage.as_ref(), &facts.observed).await;
                     None
                 }
                 Err(error) => {
@@ -199,8 +199,8 @@ impl Failure {
         body: &[u8],
         before: u32,
     ) -> PyResult<Option<Self>> {
-        let heard = self::vendor(vendor)?.read_reply(status, &self::headers(headers), body);
-        Ok(heard.err().map(|error| Self::of(&error, Backoff::default(), before)))
+        let facts = self::vendor(vendor)?.read_reply(status, &self::headers(headers), body);
+        Ok(facts.err().map(|error| Self::of(&error, Backoff::default(), before)))
     }
 
     /// What it means that no reply came. `was_sent` says whether anything can have been asked.

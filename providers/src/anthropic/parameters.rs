@@ -17,7 +17,7 @@ pub(crate) static TABLE: Table = Table {
         Row::new("stop", Takes::Texts(usize::MAX), &["stop_sequences"]),
         Row::new("service_tier", Takes::Word(&["auto", "standard_only"]), &["service_tier"]),
         Row {
-            beside: Some(("type", "enabled")),
+            companion: Some(("type", "enabled")),
             ..Row::new(
                 "thinking_budget",
                 Takes::Whole(MIN_BUDGET as i64, i64::MAX),

@@ -29,7 +29,7 @@ pub(crate) static TABLE: Table = Table {
             &["performanceConfig", "latency"],
         ),
         Row {
-            beside: Some(("type", "enabled")),
+            companion: Some(("type", "enabled")),
             ..Row::new(
                 "thinking_budget",
                 Takes::Whole(1_024, i64::MAX),

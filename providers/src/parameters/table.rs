@@ -32,7 +32,7 @@ pub(crate) struct Row {
     /// The path in the body; the last segment is the vendor's own name.
     pub(crate) path: &'static [&'static str],
     /// A field that must be set with it in the same object.
-    pub(crate) beside: Option<(&'static str, &'static str)>,
+    pub(crate) companion: Option<(&'static str, &'static str)>,
 }
 
 impl Row {
@@ -41,7 +41,7 @@ impl Row {
         takes: Takes,
         path: &'static [&'static str],
     ) -> Self {
-        Self { name, takes, path, beside: None }
+        Self { name, takes, path, companion: None }
     }
 }
 
@@ -130,7 +130,7 @@ impl Table {
         match self.row(name) {
             Some(row) => {
                 merge(body, nest(row.path, value.clone()));
-                if let (Some((name, word)), [object @ .., _]) = (row.beside, row.path) {
+                if let (Some((name, word)), [object @ .., _]) = (row.companion, row.path) {
                     let path: Vec<&str> = object.iter().copied().chain([name]).collect();
                     merge(body, nest(&path, word.into()));
                 }

@@ -1,5 +1,5 @@
-//! Passive reading of calls that another client makes: the request ([`Asked`]) and the reply
-//! ([`Heard`], read by [`PassiveReader`]). So a vendor's own SDK, or any HTTP client, can go through a
+//! Passive reading of calls that another client makes: the request ([`RequestFacts`]) and the reply
+//! ([`ReplyFacts`], read by [`PassiveReader`]). So a vendor's own SDK, or any HTTP client, can go through a
 //! limiter.
 
 mod reader;
@@ -11,9 +11,9 @@ use http::HeaderMap;
 
 pub use self::{
     reader::{Begun, PassiveReader, Whole},
-    request::Asked,
+    request::RequestFacts,
     stream::Stream,
-    usage::Heard,
+    usage::ReplyFacts,
 };
 use crate::{
     error::Error,
@@ -29,7 +29,12 @@ impl Vendor {
     ///
     /// # Errors
     /// The vendor's error. It may quote the request, as vendors do; keys are masked.
-    pub fn read_reply(self, status: u16, headers: &HeaderMap, body: &[u8]) -> Result<Heard, Error> {
+    pub fn read_reply(
+        self,
+        status: u16,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<ReplyFacts, Error> {
         PassiveReader::from(self).read_reply(status, headers, body)
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::Value;
 
-use super::usage::Heard;
+use super::usage::ReplyFacts;
 use crate::{
     batch::Answer,
     envelope::Envelope,
@@ -63,7 +63,7 @@ impl PassiveReader {
         status: u16,
         headers: &HeaderMap,
         body: &[u8],
-    ) -> Result<Heard, Error> {
+    ) -> Result<ReplyFacts, Error> {
         let reply = Reply { status, headers: headers.clone(), body: body.to_vec(), cut: None };
         if !reply.is_success() {
             return Err(self.refused(&reply));
@@ -75,13 +75,13 @@ impl PassiveReader {
 
     /// Reads a whole answer, with its usage.
     fn whole(&self, reply: Reply) -> Result<Whole, Error> {
-        let heard = self.read_whole(&reply)?;
+        let facts = self.read_whole(&reply)?;
         let body = reply.json().unwrap_or_default();
-        Ok(Whole { headers: reply.headers, body, heard })
+        Ok(Whole { headers: reply.headers, body, facts })
     }
 
     /// Like [`Self::read_reply`], but a success that is incomplete or no JSON is an error.
-    fn read_whole(&self, reply: &Reply) -> Result<Heard, Error> {
+    fn read_whole(&self, reply: &Reply) -> Result<ReplyFacts, Error> {
         if !reply.is_success() {
             return Err(self.refused(reply));
         }
@@ -91,7 +91,7 @@ impl PassiveReader {
         }
     }
 
-    fn read_success(&self, reply: &Reply, body: &Value) -> Result<Heard, Error> {
+    fn read_success(&self, reply: &Reply, body: &Value) -> Result<ReplyFacts, Error> {
         match Envelope::in_success(body) {
             Some(envelope) => {
                 Err(self
@@ -101,8 +101,8 @@ impl PassiveReader {
         }
     }
 
-    fn read_usage(&self, headers: &HeaderMap, body: &Value) -> Heard {
-        Heard { usage: self.vendor().usage(body), observed: self.observed(headers) }
+    fn read_usage(&self, headers: &HeaderMap, body: &Value) -> ReplyFacts {
+        ReplyFacts { usage: self.vendor().usage(body), observed: self.observed(headers) }
     }
 
     fn refused(&self, reply: &Reply) -> Error {
@@ -158,7 +158,7 @@ impl VerbatimReply {
         let reader = PassiveReader::from(&*self);
         let reply = Reply::read_most(&mut self.response, most).await;
         let is_longer = reply.cut == Some(Cut::TooLong);
-        let heard = match is_longer {
+        let facts = match is_longer {
             true => None,
             false => Some(
                 reader
@@ -166,7 +166,7 @@ impl VerbatimReply {
                     .map_err(|error| Box::new((error, reply.json().unwrap_or_default())))?,
             ),
         };
-        Ok(Begun { bytes: reply.body.into(), heard })
+        Ok(Begun { bytes: reply.body.into(), facts })
     }
 
     /// Reads a refusal to its end: returns the error, and the vendor's body, which may quote the
@@ -192,7 +192,7 @@ pub struct Begun {
     /// The bytes as they came.
     pub bytes: Bytes,
     /// Its usage and limits; `None` if more bytes follow.
-    pub heard: Option<Heard>,
+    pub facts: Option<ReplyFacts>,
 }
 
 /// A whole answer.
@@ -203,7 +203,7 @@ pub struct Whole {
     /// The vendor's body.
     pub body: Value,
     /// Its usage and limits.
-    pub heard: Heard,
+    pub facts: ReplyFacts,
 }
 
 /// Shows neither the key nor the request.

@@ -13,7 +13,7 @@ const ATTACHMENT_TOKENS: u64 = 1_500;
 
 /// The properties of a call that its request states.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestFacts {
     /// The vendor's name of the model.
     pub model: String,
     /// Input tokens, estimated from the text.
@@ -28,7 +28,7 @@ pub struct Asked {
     pub streams: bool,
 }
 
-impl Asked {
+impl RequestFacts {
     /// Reads a request by its path and its JSON; `None` if it asks no model: a list of models, a
     /// file, a provider's batch, a count of tokens.
     pub fn read(path: &str, body: &[u8]) -> Option<Self> {

@@ -4,7 +4,7 @@ use http::HeaderMap;
 use serde_json::{Map, Value, json};
 use tidegate_types::Usage;
 
-use super::{reader::PassiveReader, usage::Heard};
+use super::{reader::PassiveReader, usage::ReplyFacts};
 use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text};
 
 /// A longer line is skipped: no event with token counts comes near it.
@@ -102,15 +102,15 @@ impl Stream {
     /// the answer's bytes and the request's estimated tokens. The vendor's counts take precedence.
     ///
     /// # Errors
-    /// The errors of [`Vendor::read_reply`](crate::Vendor::heard).
-    pub fn finish_estimated(self, input_tokens: u64) -> Result<Heard, Error> {
+    /// The errors of [`Vendor::read_reply`](crate::Vendor::read_reply).
+    pub fn finish_estimated(self, input_tokens: u64) -> Result<ReplyFacts, Error> {
         let output = self.written.div_ceil(BYTES_PER_TOKEN);
-        let mut heard = self.finish()?;
-        let said = heard.usage.filter(|usage| usage.input() > 0);
+        let mut facts = self.finish()?;
+        let said = facts.usage.filter(|usage| usage.input() > 0);
         let usage =
             said.unwrap_or_else(|| Usage { uncached_input: input_tokens, ..Usage::default() });
-        heard.usage = Some(Usage { output: usage.output.max(output), ..usage });
-        Ok(heard)
+        facts.usage = Some(Usage { output: usage.output.max(output), ..usage });
+        Ok(facts)
     }
 
     /// Ends the stream: returns its usage, or the error with which it ended. A stream that was
@@ -118,7 +118,7 @@ impl Stream {
     ///
     /// # Errors
     /// The errors of [`Vendor::read_reply`].
-    pub fn finish(mut self) -> Result<Heard, Error> {
+    pub fn finish(mut self) -> Result<ReplyFacts, Error> {
         self.end_line();
         if let Some(error) = self.error {
             let reply = Reply::from_json(self.status, &error);

@@ -9,8 +9,8 @@ use crate::{
     testing::headers,
 };
 
-fn asked(path: &str, body: &Value) -> Option<Asked> {
-    Asked::read(path, body.to_string().as_bytes())
+fn asked(path: &str, body: &Value) -> Option<RequestFacts> {
+    RequestFacts::read(path, body.to_string().as_bytes())
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn each_vendors_request_tells_model_and_bound() {
     {
         assert_eq!(asked(path, &body), None, "{path} asks no model");
     }
-    assert_eq!(Asked::read("/v1/files", b"--boundary"), None);
+    assert_eq!(RequestFacts::read("/v1/files", b"--boundary"), None);
 }
 
 #[test]
@@ -90,12 +90,12 @@ fn a_reply_tells_use_and_limits_in_each_vendors_form() {
         (Vendor::BEDROCK, json!({"usage": {"inputTokens": 6, "outputTokens": 3, "cacheReadInputTokens": 4}})),
     ];
     for (vendor, body) in cases {
-        let heard = vendor.read_reply(200, &HeaderMap::new(), body.to_string().as_bytes()).unwrap();
-        assert_eq!(heard.usage, Some(expected), "{vendor}: {body}");
+        let facts = vendor.read_reply(200, &HeaderMap::new(), body.to_string().as_bytes()).unwrap();
+        assert_eq!(facts.usage, Some(expected), "{vendor}: {body}");
     }
     let vectors = json!({"data": [], "usage": {"prompt_tokens": 7, "total_tokens": 7}});
-    let heard = Vendor::OPENAI.read_reply(200, &HeaderMap::new(), vectors.to_string().as_bytes());
-    assert_eq!(heard.unwrap().usage, Some(Usage { uncached_input: 7, ..Usage::default() }));
+    let facts = Vendor::OPENAI.read_reply(200, &HeaderMap::new(), vectors.to_string().as_bytes());
+    assert_eq!(facts.unwrap().usage, Some(Usage { uncached_input: 7, ..Usage::default() }));
     let some = br#"{"usage": {"prompt_tokens": 7, "total_tokens": 9}}"#;
     assert_eq!(Vendor::OPENAI.read_reply(200, &HeaderMap::new(), some).unwrap().usage, None);
     let told = headers(&[
@@ -103,9 +103,9 @@ fn a_reply_tells_use_and_limits_in_each_vendors_form() {
         ("x-ratelimit-remaining-tokens", "400"),
         ("x-ratelimit-reset-tokens", "36s"),
     ]);
-    let heard = Vendor::OPENAI.read_reply(200, &told, b"{}").unwrap();
-    assert_eq!(heard.observed.tokens.and_then(|tokens| tokens.remaining), Some(400));
-    assert_eq!(heard.usage, None, "unknown is not nothing");
+    let facts = Vendor::OPENAI.read_reply(200, &told, b"{}").unwrap();
+    assert_eq!(facts.observed.tokens.and_then(|tokens| tokens.remaining), Some(400));
+    assert_eq!(facts.usage, None, "unknown is not nothing");
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn clouds_are_read_as_their_vendors() {
         ("anthropic-ratelimit-tokens-limit", "1000"),
         ("anthropic-ratelimit-tokens-remaining", "400"),
     ]);
-    let heard = Vendor::VERTEX_ANTHROPIC.read_reply(200, &told, b"{}").unwrap();
-    assert_eq!(heard.observed.tokens.and_then(|tokens| tokens.remaining), Some(400));
+    let facts = Vendor::VERTEX_ANTHROPIC.read_reply(200, &told, b"{}").unwrap();
+    assert_eq!(facts.observed.tokens.and_then(|tokens| tokens.remaining), Some(400));
     let body = br#"{"error": {"status": "RESOURCE_EXHAUSTED", "message": "requests per day"}}"#;
     for vendor in [Vendor::GEMINI, Vendor::VERTEX] {
         let error = vendor.read_reply(429, &HeaderMap::new(), body).unwrap_err();

@@ -7,7 +7,7 @@ use crate::{anthropic, gemini, json::count, observed::Observed, openai, vendor::
 
 /// Usage and limits of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct ReplyFacts {
     /// Usage of the call; `None` if the answer does not report it.
     pub usage: Option<Usage>,
     /// Limits and remaining quota.

@@ -13,17 +13,17 @@ impl KnownDimension {
         configured: &Configured,
         numbers: &Numbers,
     ) -> Reasoned {
-        let most = self.configured * (1.0 - self.missing);
+        let most = self.configured * (1.0 - self.hidden_part);
         let is_bucket = configured.bucket || self.is_even(numbers);
         let deepest = if is_bucket { 1.0 - numbers.never_drawn } else { numbers.blind_burst };
         let full = Reasoned::new(most * deepest, Why::Full);
         let mut capacity = if let Some(burst) = configured.burst {
             Reasoned::new(burst * most / configured.window, Why::Configured)
-        } else if is_bucket || self.tells {
+        } else if is_bucket || self.has_meter {
             full
         } else {
             let first = numbers.first_burst * most / configured.window;
-            let explored = numbers.grow * self.went_well;
+            let explored = numbers.grow * self.safe_depth;
             let step = if explored > first {
                 Reasoned::new(explored, Why::Explored)
             } else {
@@ -31,8 +31,8 @@ impl KnownDimension {
             };
             step.min(full)
         };
-        if let Some(too_deep) = self.too_deep {
-            let safe = self.went_well.max(too_deep / numbers.grow).min(too_deep);
+        if let Some(too_deep) = self.refused_depth {
+            let safe = self.safe_depth.max(too_deep / numbers.grow).min(too_deep);
             capacity = capacity.min(Reasoned::new(safe, Why::TooDeep));
         }
         if !proven {

@@ -39,23 +39,23 @@ pub(crate) struct KnownDimension {
     /// The part of the limit by which the rate is lowered.
     pub(super) lowered: f64,
     /// The most drawn without a refusal.
-    pub(super) went_well: f64,
+    pub(super) safe_depth: f64,
     /// Time of the policy's last look, and the amount drawn then: it went well if no refusal
     /// follows soon.
-    pub(super) looked: (f64, f64),
+    pub(super) last_look: (f64, f64),
     /// The least drawn at a refusal for depth.
-    pub(super) too_deep: Option<f64>,
+    pub(super) refused_depth: Option<f64>,
     /// Time of the last refusal that taught something.
-    pub(super) latest: f64,
+    pub(super) last_refusal: f64,
     /// Time and total spent at the first and last refusal of an episode.
-    pub(super) refused: Option<[(f64, f64); 2]>,
+    pub(super) refusal_episode: Option<[(f64, f64); 2]>,
     /// Readings of a meter that refilled evenly; below zero after one that did not.
-    pub(super) even: f64,
+    pub(super) even_readings: f64,
     /// The part of the limit that a full meter does not show, because its bucket is less deep than
     /// a minute.
-    pub(super) missing: f64,
+    pub(super) hidden_part: f64,
     /// Whether a meter was ever read.
-    pub(super) tells: bool,
+    pub(super) has_meter: bool,
     /// The latest readings below our own count.
     pub(super) below: Below,
     /// Use by others at the last reading.
@@ -105,10 +105,10 @@ impl Known {
         known.each = known.each.map(|one| KnownDimension {
             configured: one.configured * part,
             stated: one.stated.map(|(limit, at)| (limit * part, at)),
-            went_well: one.went_well * part,
-            looked: (0.0, 0.0),
-            too_deep: one.too_deep.map(|depth| depth * part),
-            refused: None,
+            safe_depth: one.safe_depth * part,
+            last_look: (0.0, 0.0),
+            refused_depth: one.refused_depth.map(|depth| depth * part),
+            refusal_episode: None,
             below: Below::default(),
             others: one.others * part,
             ..one
@@ -130,9 +130,11 @@ impl Known {
         (self.at, self.since) = (moved(self.at), moved(self.since));
         self.each = self.each.map(|one| KnownDimension {
             stated: one.stated.map(|(limit, at)| (limit, at + by)),
-            looked: (moved(one.looked.0), one.looked.1),
-            latest: moved(one.latest),
-            refused: one.refused.map(|both| both.map(|(at, spent)| (at + by, spent))),
+            last_look: (moved(one.last_look.0), one.last_look.1),
+            last_refusal: moved(one.last_refusal),
+            refusal_episode: one
+                .refusal_episode
+                .map(|both| both.map(|(at, spent)| (at + by, spent))),
             restored: one.restored.map(|(at, lowered)| (at + by, lowered)),
             ..one
         });
@@ -147,7 +149,7 @@ impl Known {
                 Change::Set(limit) => limit,
             };
             if let Limited::Window(it) = limited {
-                (self.each[it].lowered, self.each[it].refused) = (0.0, None);
+                (self.each[it].lowered, self.each[it].refusal_episode) = (0.0, None);
             }
         }
     }
@@ -206,8 +208,9 @@ impl KnownDimension {
     /// Forgets the lessons of another limit.
     pub(super) fn begin_limit(&mut self, most: f64) {
         if (self.configured - most).abs() >= 1.0 {
-            let Self { even, missing, stated, .. } = *self;
-            *self = Self { configured: most, even, missing, stated, ..Self::default() };
+            let Self { even_readings, hidden_part, stated, .. } = *self;
+            *self =
+                Self { configured: most, even_readings, hidden_part, stated, ..Self::default() };
         }
     }
 
@@ -220,18 +223,18 @@ impl KnownDimension {
 
     /// Whether the provider's meter has proved to be a bucket.
     pub(super) fn is_even(&self, numbers: &Numbers) -> bool {
-        self.even >= numbers.even
+        self.even_readings >= numbers.even
     }
 
     /// Records the maximum drawn. An amount drawn a while ago went well if nothing was refused
     /// since.
     pub(super) fn observe_peak(&mut self, peak: f64, now: f64, numbers: &Numbers) {
-        let (at, seen) = self.looked;
+        let (at, seen) = self.last_look;
         if now >= at + numbers.quiet {
-            self.went_well = self.went_well.max(seen);
-            self.looked = (now, peak);
+            self.safe_depth = self.safe_depth.max(seen);
+            self.last_look = (now, peak);
         } else if at <= 0.0 {
-            self.looked = (now, peak);
+            self.last_look = (now, peak);
         }
     }
 }

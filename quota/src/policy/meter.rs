@@ -19,31 +19,31 @@ impl KnownDimension {
     /// Learns whether the meter refills as a bucket: it is full again after the time that the used
     /// amount takes to refill. A bucket of less than a minute never shows the rest of the limit.
     pub(super) fn learn_refill(&mut self, reading: &MeterReading, numbers: &Numbers) {
-        self.tells = true;
+        self.has_meter = true;
         if reading.reset < 0.0 || reading.used <= 0.0 {
             return;
         }
         let limit = self.limit(reading);
         let missing = reading.used / limit - reading.reset / MINUTE;
-        let evenly = (missing - self.missing).abs() <= numbers.close;
+        let evenly = (missing - self.hidden_part).abs() <= numbers.close;
         if !evenly {
             // Use by our own calls shows nothing about the depth.
-            self.missing = 0.0;
+            self.hidden_part = 0.0;
             if self.use_of_others(reading, numbers) > numbers.close * limit {
-                self.missing = missing.clamp(0.0, 1.0);
+                self.hidden_part = missing.clamp(0.0, 1.0);
             }
         }
-        if self.visible_use(reading) >= numbers.telling * (1.0 - self.missing) * limit {
+        if self.visible_use(reading) >= numbers.telling * (1.0 - self.hidden_part) * limit {
             return;
         }
         // A reading that differs outweighs `even` times `even` that agree: other meters agree now and
         // then by chance, and a bucket hardly ever differs.
         let step = if evenly { 1.0 } else { -numbers.even * numbers.even };
         let was_even = self.is_even(numbers);
-        self.even = (self.even + step).min(numbers.even);
+        self.even_readings = (self.even_readings + step).min(numbers.even);
         if self.is_even(numbers) && !was_even {
             // The bucket is as deep as it shows, even after refusals.
-            self.too_deep = None;
+            self.refused_depth = None;
         }
     }
 
@@ -58,12 +58,12 @@ impl KnownDimension {
 
     /// The used part of the amount that a full meter shows.
     fn visible_use(&self, reading: &MeterReading) -> f64 {
-        reading.used - self.missing * self.limit(reading)
+        reading.used - self.hidden_part * self.limit(reading)
     }
 
     /// Whether the provider counts the drawn amount, not that of a window.
     fn is_bucket(&self, numbers: &Numbers) -> bool {
-        self.missing > 0.0 || self.is_even(numbers)
+        self.hidden_part > 0.0 || self.is_even(numbers)
     }
 
     /// Amount by which the level should fall, because several readings in a row were below our own

@@ -48,33 +48,33 @@ impl Known {
 impl KnownDimension {
     fn learn_refusal(&mut self, refusal: &Refusal, configured: &Configured, numbers: &Numbers) {
         // A call sent before another refusal was known repeats that refusal.
-        if refusal.admitted <= self.latest {
+        if refusal.admitted <= self.last_refusal {
             return;
         }
-        self.latest = refusal.at;
+        self.last_refusal = refusal.at;
         // The rate was restored a moment ago because the meter showed room, but there is none: the
         // meter counts something else. It is no longer trusted, and the rate is lowered as before.
         if let Some((at, lowered)) = self.restored.take()
             && refusal.at - at < numbers.episode
         {
-            (self.even, self.lowered) = (f64::MIN, lowered);
+            (self.even_readings, self.lowered) = (f64::MIN, lowered);
         }
-        self.looked = (refusal.at, 0.0);
+        self.last_look = (refusal.at, 0.0);
         // A probe shows only whether the gate may open.
         if refusal.probe {
             return;
         }
         // If nothing was drawn, depth is not the reason.
         let depth = refusal.drawn + refusal.need;
-        if refusal.drawn > 0.0 && depth > self.went_well * (1.0 + numbers.close) {
-            self.too_deep = Some(self.too_deep.unwrap_or(depth).min(depth));
+        if refusal.drawn > 0.0 && depth > self.safe_depth * (1.0 + numbers.close) {
+            self.refused_depth = Some(self.refused_depth.unwrap_or(depth).min(depth));
             return;
         }
         let here = (refusal.at, refusal.spent);
         let fresh = |[_, last]: &[(f64, f64); 2]| refusal.at - last.0 < numbers.episode;
-        let [first, _] = self.refused.filter(fresh).unwrap_or([here, here]);
+        let [first, _] = self.refusal_episode.filter(fresh).unwrap_or([here, here]);
         let rate = self.rate(configured, numbers);
-        self.refused = Some([first, here]);
+        self.refusal_episode = Some([first, here]);
         // At both refusals the provider had no room left. So the amount that it let through between
         // them, divided by the time between them, is its own rate. This does not hold while it asks
         // for a wait in which many calls would fit: then it lets nothing through for a while.

@@ -313,7 +313,7 @@ fn refusals_far_apart_are_two_episodes() {
 fn a_refusal_is_about_the_dimension_of_which_most_was_drawn() {
     let both = limits().with(Dimension::Requests, 100);
     let mut case = Case::went_well(both, 20_000.0);
-    case.known.each.requests.went_well = 90.0;
+    case.known.each.requests.safe_depth = 90.0;
     let refused = |need, drawn| Some(RefusedUse { need, drawn, spent: 0.0 });
     let each = PerDimension {
         requests: refused(1.0, 60.0),
@@ -332,7 +332,7 @@ fn a_refusal_is_about_the_dimension_of_which_most_was_drawn() {
 fn a_refusal_of_another_clock_says_nothing() {
     let mut case = Case::went_well(limits(), 20_000.0);
     let refusal = case.refusal(1_000.0, 5_000.0, 0.0);
-    case.known.each.combined.latest = case.now;
+    case.known.each.combined.last_refusal = case.now;
     case.now -= 3_600.0 * SECOND;
     case.refuse(&refusal);
     assert!(case.lowered() <= 0.0);
@@ -566,7 +566,7 @@ fn where_less_may_be_drawn_after_all_that_much_counts_as_drawn() {
     let mut case = Case::proven(limits());
     case.read_meter([even(20_000.0); 3]);
     case.known.each.combined.lowered = 0.2;
-    case.known.each.combined.went_well = 54_000.0;
+    case.known.each.combined.safe_depth = 54_000.0;
     case.read_meter([MeterReading { drawn: 30_000.0, ..even(20_000.0) }; 3]);
     let outcome = case.refuse(&case.refusal(1_000.0, 53_000.0, 0.0));
     let drawn = 54_000.0 + outcome.change.combined;

@@ -17,8 +17,11 @@ pub(super) fn read_lines() -> mpsc::Receiver<anyhow::Result<Question<()>>> {
     thread::spawn(move || {
         for (number, line) in (1..).zip(io::stdin().lock().split(b'\n')) {
             let line = line.with_context(|| format!("line {number} of stdin cannot be read"));
-            let asked =
-                line.map(|line| Question { number, beside: (), prompt: read_prompt(number, line) });
+            let asked = line.map(|line| Question {
+                number,
+                context: (),
+                prompt: read_prompt(number, line),
+            });
             if sender.blocking_send(asked).is_err() {
                 return;
             }

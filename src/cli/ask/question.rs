@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(super) struct Question<T> {
     /// Counted from 1.
     pub(super) number: u64,
-    pub(super) beside: T,
+    pub(super) context: T,
     /// The prompt, or the reason why there is none.
     pub(super) prompt: Result<String, String>,
 }
@@ -27,7 +27,7 @@ pub(super) trait Output {
     fn write(
         &mut self,
         number: u64,
-        beside: Self::Context,
+        context: Self::Context,
         outcome: Result<Value, String>,
     ) -> anyhow::Result<bool>;
 }

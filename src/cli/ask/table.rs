@@ -71,7 +71,7 @@ pub(super) fn read_rows<R: Read + Send + 'static, W: Write>(
                 let (row, fault) = read_row(row, head.len());
                 let filled = || prompt.fill(head.iter().zip(&row));
                 let prompt = fault.map_or_else(filled, Err);
-                Question { number, beside: row, prompt }
+                Question { number, context: row, prompt }
             });
             if sender.blocking_send(asked).is_err() {
                 return;
@@ -206,11 +206,11 @@ mod tests {
         let added = Added { answer: "answer".to_owned(), error: error.map(str::to_owned) };
         let (mut rows, mut table) = read_rows(table, Vec::new(), "<{{ city }}>".to_owned(), added)?;
         while let Some(asked) = rows.blocking_recv() {
-            let Question { number, beside, prompt } = asked?;
-            let failed = beside[0].is_empty().then(|| "no, \"none\"".to_owned());
+            let Question { number, context, prompt } = asked?;
+            let failed = context[0].is_empty().then(|| "no, \"none\"".to_owned());
             let outcome = prompt.map(|prompt| json!({ "answer": prompt }));
             let outcome = failed.map_or(outcome, Err);
-            assert!(table.write(number, beside, outcome)?);
+            assert!(table.write(number, context, outcome)?);
         }
         Ok(String::from_utf8(table.writer.into_inner().unwrap())?)
     }

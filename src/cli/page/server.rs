@@ -208,11 +208,11 @@ mod tests {
         let policy = answer.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap().to_owned();
         assert!(policy.contains("default-src 'none'"), "{policy}");
         let text = answer.text().await.unwrap();
-        assert!(text.contains("Redis does not answer") && text.contains("/page.js"), "{text}");
+        assert!(text.contains("Redis is away") && text.contains("/page.js"), "{text}");
         assert!(text.contains("cannot connect to Temporal at"), "{text}");
         let seen = http.get(page.url() + "snapshot.json").send().await.unwrap();
         let seen: serde_json::Value = seen.json().await.unwrap();
-        assert!(seen["verdict"].as_str().unwrap().contains("Redis does not answer"), "{seen}");
+        assert!(seen["verdict"].as_str().unwrap().contains("Redis is away"), "{seen}");
 
         let foreign = http.get(page.url()).header(header::HOST, "evil.example");
         assert_eq!(foreign.send().await.unwrap().status(), StatusCode::FORBIDDEN);

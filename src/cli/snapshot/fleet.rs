@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     cli::format,
-    config::{Config, mask},
+    config::Config,
     temporal::{Batch, Temporal},
 };
 
@@ -118,10 +118,7 @@ impl SnapshotCache {
         let mut away = Vec::new();
         let quota = &self.quota;
         let cards = worker_statuses(quota).await.unwrap_or_else(|error| {
-            let at = mask::url(&self.config.redis.url);
-            away.push(format!(
-                "Redis does not answer at {at}: {error}; next: start it, or correct redis.url"
-            ));
+            away.push(format!("{error}; next: start it, or correct redis.url"));
             Vec::new()
         });
         let held = quota.operator_holds().await.unwrap_or_default();

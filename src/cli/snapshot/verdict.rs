@@ -120,7 +120,7 @@ mod tests {
         seen.batches.remove(0);
         seen.models.clear();
         assert_eq!(said(&seen), "nothing runs; no worker is alive");
-        seen.away.push("Redis does not answer".to_owned());
-        assert_eq!(said(&seen), "Redis does not answer");
+        seen.away.push("Redis is away".to_owned());
+        assert_eq!(said(&seen), "Redis is away");
     }
 }

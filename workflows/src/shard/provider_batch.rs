@@ -19,7 +19,7 @@ use crate::{
         SubmitBatch, SubmittedBatch, SubmittedBatches,
     },
     policy,
-    state_access::{Holds, StateAccess},
+    state_access::{HasPart, StateAccess},
 };
 
 /// Delay of a batch's first check; the interval between later checks grows. A result is late by at
@@ -37,7 +37,7 @@ const HALVINGS: u32 = 4;
 /// Submits the shard's documents and waits for their answers. Returns when none is waited for, even
 /// after a cancellation: batches that are paid for are collected. Returns earlier if the history is
 /// long enough; the next run continues.
-pub(crate) async fn run<W: Holds<Shard> + 'static>(
+pub(crate) async fn run<W: HasPart<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     batching: ProviderBatching,
 ) -> Result<(), ActivityExecutionError> {
@@ -96,7 +96,11 @@ pub(crate) async fn run<W: Holds<Shard> + 'static>(
 
 /// Sleeps; with `wakes`, a cancellation ends it. The timer itself is never cancelled: if it fires
 /// in the same workflow task as the cancellation, the SDK panics and the task is run again.
-async fn sleep<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, length: Duration, wakes: bool) {
+async fn sleep<W: HasPart<Shard> + 'static>(
+    ctx: &WorkflowContext<W>,
+    length: Duration,
+    wakes: bool,
+) {
     let mut timer = TimerOptions::from(length);
     timer.cancellation_token = Some(WorkflowCancellationToken::new());
     let mut timer = std::pin::pin!(ctx.timer(timer));
@@ -129,7 +133,7 @@ struct Run {
 impl Run {
     /// Submits waiting documents until the provider has no room or time is up. A cancellation of
     /// the workflow does not stop it: an unrecorded batch would be paid for and lost.
-    async fn submit<W: Holds<Shard> + 'static>(
+    async fn submit<W: HasPart<Shard> + 'static>(
         &mut self,
         ctx: &WorkflowContext<W>,
         until: SystemTime,
@@ -172,7 +176,7 @@ impl Run {
     }
 
     /// Records a batch at the provider.
-    fn record_open<W: Holds<Shard> + 'static>(
+    fn record_open<W: HasPart<Shard> + 'static>(
         &mut self,
         ctx: &WorkflowContext<W>,
         task: SubmitBatch,
@@ -190,7 +194,7 @@ impl Run {
 
     /// Checks the batches and collects ended ones. A batch that found no room is submitted again in
     /// halves, because the queue may be smaller than it.
-    async fn check<W: Holds<Shard> + 'static>(&mut self, ctx: &WorkflowContext<W>) {
+    async fn check<W: HasPart<Shard> + 'static>(&mut self, ctx: &WorkflowContext<W>) {
         let checked = OpenBatches { batches: std::mem::take(&mut self.open) };
         let states = if checked.batches.is_empty() {
             Vec::new()
@@ -225,7 +229,7 @@ impl Run {
 
     /// Collects a batch; returns whether it succeeded. A failure is retried, perhaps on another
     /// worker.
-    async fn collect<W: Holds<Shard> + 'static>(
+    async fn collect<W: HasPart<Shard> + 'static>(
         ctx: &WorkflowContext<W>,
         batch: &ProviderBatch,
     ) -> bool {
@@ -261,7 +265,7 @@ impl Run {
     }
 
     /// Stops submitting, and asks the provider to cancel. Its batches are waited for in any case.
-    async fn stop<W: Holds<Shard> + 'static>(&mut self, ctx: &WorkflowContext<W>) {
+    async fn stop<W: HasPart<Shard> + 'static>(&mut self, ctx: &WorkflowContext<W>) {
         self.stopped = true;
         self.waiting.clear();
         for task in std::mem::take(&mut self.unsure) {
@@ -278,7 +282,7 @@ impl Run {
     }
 }
 
-fn all_documents<W: Holds<Shard> + 'static>(
+fn all_documents<W: HasPart<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     until: Option<u64>,
 ) -> SubmitBatch {
@@ -308,11 +312,11 @@ fn halves(task: SubmitBatch) -> impl Iterator<Item = SubmitBatch> {
     [second, first].into_iter().filter(|half| half.from < half.to)
 }
 
-fn is_over<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, until: SystemTime) -> bool {
+fn is_over<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>, until: SystemTime) -> bool {
     ctx.cancellation_token().is_cancelled() || now(ctx) >= until
 }
 
-fn is_paused<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> bool {
+fn is_paused<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>) -> bool {
     ctx.read(|shard| shard.input.paused)
 }
 
@@ -320,10 +324,10 @@ fn shielded() -> ActivityOptions {
     policy::batch(Some(WorkflowCancellationToken::new()))
 }
 
-fn submission<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
+fn submission<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
     policy::submission(ctx.task_queue())
 }
 
-fn now<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> SystemTime {
+fn now<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>) -> SystemTime {
     ctx.workflow_time().unwrap_or(SystemTime::UNIX_EPOCH)
 }

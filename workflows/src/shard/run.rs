@@ -18,7 +18,7 @@ use crate::{
     pace::Ended,
     policy,
     process_parts::ProcessParts,
-    state_access::{Holds, StateAccess},
+    state_access::{HasPart, StateAccess},
 };
 
 /// Processes the shard's documents until none is left, the workflow is cancelled, or its history is
@@ -26,7 +26,7 @@ use crate::{
 ///
 /// # Errors
 /// The provider's batch API refuses further documents.
-pub(crate) async fn work<W: Holds<Shard> + 'static>(
+pub(crate) async fn work<W: HasPart<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
 ) -> Result<(), ActivityExecutionError> {
     let worked = async {
@@ -46,7 +46,7 @@ pub(crate) async fn work<W: Holds<Shard> + 'static>(
 ///
 /// # Errors
 /// The errors of [`work`].
-pub(crate) async fn wind_up<W: Holds<Shard> + 'static>(
+pub(crate) async fn wind_up<W: HasPart<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     mut worked: Result<(), ActivityExecutionError>,
 ) -> (bool, Result<(), ActivityExecutionError>) {
@@ -69,7 +69,7 @@ pub(crate) async fn wind_up<W: Holds<Shard> + 'static>(
 ///
 /// # Errors
 /// The errors of the activity.
-pub(crate) async fn seal<W: Holds<Shard>>(
+pub(crate) async fn seal<W: HasPart<Shard>>(
     ctx: &WorkflowContext<W>,
 ) -> Result<(), ActivityExecutionError> {
     let shard = ctx.read(|shard| {
@@ -82,7 +82,7 @@ pub(crate) async fn seal<W: Holds<Shard>>(
 }
 
 /// Makes as many calls at once as the window allows, and more when it grows.
-async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
+async fn hand_out<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>) {
     let (mut begun, mut running) = (0, Vec::<Pin<Box<dyn Future<Output = ()>>>>::new());
     loop {
         let calls = ctx.read(Shard::calls_at_once);
@@ -112,7 +112,7 @@ async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
 }
 
 /// Makes calls one after the other: takes documents, waits for their end, takes the next.
-async fn run_calls<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
+async fn run_calls<W: HasPart<Shard> + 'static>(ctx: WorkflowContext<W>) {
     loop {
         if ctx.wait_condition(|workflow| workflow.part().may_go_on()).await.is_err() {
             return;
@@ -134,7 +134,7 @@ async fn run_calls<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
 
 /// Asks several documents in one call. Returns those that must be sent alone; `None` if the
 /// workflow is cancelled.
-async fn run_pack<W: Holds<Shard> + 'static>(
+async fn run_pack<W: HasPart<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     taken: Range<u32>,
 ) -> Option<Vec<u32>> {
@@ -154,7 +154,7 @@ async fn run_pack<W: Holds<Shard> + 'static>(
 }
 
 /// Asks one document alone. Returns whether to go on.
-async fn run_document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u32) -> bool {
+async fn run_document<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u32) -> bool {
     let task = ctx.read(|shard| DocumentTask {
         job: shard.input.job.clone(),
         workflow: shard.input.workflow.clone(),
@@ -189,7 +189,7 @@ async fn run_document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index
 
 /// Asks the route's next model about a document. It takes no place of the window, which is sized by
 /// the first model's limits; the number of pending activities bounds it.
-async fn run_escalated<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>, task: DocumentTask) {
+async fn run_escalated<W: HasPart<Shard> + 'static>(ctx: WorkflowContext<W>, task: DocumentTask) {
     let ended =
         ctx.execute_activity(Activities::process_document, task.clone(), options(&ctx)).await;
     ctx.change(|shard| {
@@ -202,7 +202,7 @@ async fn run_escalated<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>, task:
 }
 
 /// Reads a document in parts, in a workflow of its own; returns the reason if there is no result.
-async fn in_parts<W: Holds<Shard> + 'static>(
+async fn in_parts<W: HasPart<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     document: DocumentTask,
     parts: Parts,
@@ -230,7 +230,7 @@ async fn in_parts<W: Holds<Shard> + 'static>(
 }
 
 /// Adapts the pace after a call that waited in the queue.
-fn adapt_pace<W: Holds<Shard>>(
+fn adapt_pace<W: HasPart<Shard>>(
     ctx: &WorkflowContext<W>,
     document: u32,
     began: Option<SystemTime>,
@@ -244,7 +244,7 @@ fn adapt_pace<W: Holds<Shard>>(
 }
 
 /// Options of a document's activities.
-pub(crate) fn options<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
+pub(crate) fn options<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
     ctx.read(|shard| {
         let ShardInput { lane, tenant, heartbeat_seconds, .. } = &shard.input;
         policy::document(ctx.task_queue(), lane, tenant, *heartbeat_seconds)

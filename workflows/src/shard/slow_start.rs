@@ -8,12 +8,12 @@ use temporalio_workflow::{TimerOptions, WorkflowCancellationToken, WorkflowConte
 use super::Shard;
 use crate::{
     contract::ShardInput,
-    state_access::{Holds, StateAccess},
+    state_access::{HasPart, StateAccess},
 };
 
 /// After each expected call time, hands out as many more as at first, until a call has shown the
 /// task queue's delay; from then on [`crate::pace`] decides.
-pub(crate) async fn widen<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
+pub(crate) async fn widen<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>) {
     let (first, seconds) =
         ctx.read(|shard| (shard.input.open.unwrap_or_default(), shard.input.call_seconds));
     while ctx.read(|shard| knows_no_queue(&shard.input)) {

@@ -14,16 +14,16 @@ use crate::{
     failure, payload,
     process_shard::ProcessShard,
     shard::shard_id,
-    state_access::{Holds, StateAccess},
+    state_access::{HasPart, StateAccess},
 };
 
 /// Starts children as places become free, until all have ended.
-pub(crate) async fn run<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
+pub(crate) async fn run<W: HasPart<Children> + 'static>(ctx: &WorkflowContext<W>) {
     beside_news(ctx, start(ctx)).await;
 }
 
 /// Starts children, and signals those that run.
-pub(crate) async fn beside_news<W: Holds<Children> + 'static>(
+pub(crate) async fn beside_news<W: HasPart<Children> + 'static>(
     ctx: &WorkflowContext<W>,
     start: impl Future<Output = ()>,
 ) {
@@ -34,7 +34,7 @@ pub(crate) async fn beside_news<W: Holds<Children> + 'static>(
     workflows::join!(start, send_news(ctx));
 }
 
-async fn start<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
+async fn start<W: HasPart<Children> + 'static>(ctx: &WorkflowContext<W>) {
     let mut running: Vec<LocalBoxFuture<'static, ()>> = Vec::new();
     loop {
         let cancelled = ctx.cancellation_token().is_cancelled();
@@ -70,7 +70,7 @@ async fn start<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
 }
 
 /// Runs one child from its start to its end.
-pub(crate) async fn run_child<W: Holds<Children> + 'static>(
+pub(crate) async fn run_child<W: HasPart<Children> + 'static>(
     ctx: WorkflowContext<W>,
     child: Child,
     start: Start,
@@ -100,7 +100,7 @@ async fn await_child<W, C>(
     id: String,
 ) -> Result<Totals, String>
 where
-    W: Holds<Children> + 'static,
+    W: HasPart<Children> + 'static,
     C: WorkflowDefinition<Output = Totals> + 'static,
 {
     let options = ChildWorkflowOptions::builder()
@@ -114,7 +114,7 @@ where
 }
 
 /// Signals a pause, its end, and more places to running children; a later child starts with them.
-async fn send_news<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
+async fn send_news<W: HasPart<Children> + 'static>(ctx: &WorkflowContext<W>) {
     loop {
         let news =
             ctx.wait_condition(|workflow| workflow.part().over || workflow.part().news().is_some());

@@ -57,9 +57,9 @@ pub(crate) struct ContentQuestion<'a> {
     /// The version of the document that it comes from.
     pub(crate) version: Version,
     /// A note after the batch's instructions.
-    pub(crate) beside: Option<&'a str>,
+    pub(crate) note: Option<&'a str>,
     /// The fault of the answer before.
-    pub(crate) amiss: Option<&'a str>,
+    pub(crate) correction: Option<&'a str>,
     /// The models that are asked.
     pub(crate) route: &'a Route,
     /// The text in which quotes of evidence are searched.
@@ -76,22 +76,23 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     shard: &Shard,
     document: Document,
-    ContentQuestion { content, version, beside, amiss, route, sought }: ContentQuestion<'_>,
+    ContentQuestion { content, version, note, correction, route, sought }: ContentQuestion<'_>,
     refused: &Location,
 ) -> Result<DocumentResult, Failure> {
     let reader = services.reader_for(&shard.job.lane);
     let mut question = question(&reader, shard, &document, content).await?;
-    if let Some(beside) = beside {
-        question = question.with_note(beside).without_cache();
+    if let Some(note) = note {
+        question = question.with_note(note).without_cache();
     }
-    let way_out = way_out(&shard.job);
-    let about = inquiry::AnswerSubject { document, version, refused, amiss, way_out, sought };
+    let size_advice = size_advice(&shard.job);
+    let about =
+        inquiry::AnswerSubject { document, version, refused, correction, size_advice, sought };
     let inquiry = Inquiry { route, ..Inquiry::for_shard(shard) };
     inquiry::answer(services, attempt, inquiry, question, about).await
 }
 
 /// Advice for the batch's author on a document that is too large for a call.
-pub(crate) fn way_out(job: &Job) -> Cow<'static, str> {
+pub(crate) fn size_advice(job: &Job) -> Cow<'static, str> {
     match job.long {
         None if job.attach != Attach::Text => {
             "let its text be read in parts: \"attach\": \"text\" and \"long\": \"map_reduce\""

@@ -31,7 +31,7 @@ pub(crate) const TOGETHER_TOKENS: u64 = 100_000;
 /// 8,192.
 const UNKNOWN_ALONE_TOKENS: u64 = 6_144;
 
-const WAY_OUT: &str =
+const SIZE_ADVICE: &str =
     "divide it before, for example into the lines of a JSONL file (\"records\": true)";
 
 /// Checks whether a batch can be embedded.
@@ -150,18 +150,20 @@ pub(crate) async fn embed_document(
         // refused here.
         let sure = if cuts { most } else { most + most / 2 };
         if tokens > sure {
-            return Err(Failure::exceeds_context(model, tokens, most).with_way_out(WAY_OUT));
+            return Err(Failure::exceeds_context(model, tokens, most).with_size_advice(SIZE_ADVICE));
         }
     }
     let embedded = ask(services, attempt, shard, &[&text], tokens).await;
-    let (model, embedded) = embedded.map_err(|failure| failure.with_way_out(WAY_OUT))?;
+    let (model, embedded) = embedded.map_err(|failure| failure.with_size_advice(SIZE_ADVICE))?;
     let estimate = Usage { uncached_input: tokens, ..Usage::default() };
     let usage = embedded.usage.unwrap_or(estimate);
     let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
     let own = Spend::of_tokens(&usage, cost_usd);
     if let Some(most) = most.filter(|most| cuts && usage.input() >= *most) {
         attempt.discard(Taken { spend: own, ..Taken::default() });
-        return Err(Failure::exceeds_context(model, usage.input(), most).with_way_out(WAY_OUT));
+        return Err(
+            Failure::exceeds_context(model, usage.input(), most).with_size_advice(SIZE_ADVICE)
+        );
     }
     let vector = embedded.vectors.into_iter().next();
     let vector = vector.ok_or_else(|| Failure::transient("the provider sent no embedding"))?;

@@ -58,9 +58,9 @@ pub(crate) struct AnswerSubject<'a> {
     /// Where an answer that is not accepted is stored.
     pub(crate) refused: &'a Location,
     /// The fault of the answer before, as sent to the model.
-    pub(crate) amiss: Option<&'a str>,
+    pub(crate) correction: Option<&'a str>,
     /// Advice on a document that is too large for a call.
-    pub(crate) way_out: Cow<'a, str>,
+    pub(crate) size_advice: Cow<'a, str>,
     /// The text in which quotes of evidence are searched.
     pub(crate) sought: QuoteSource<'a>,
 }
@@ -74,7 +74,9 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     inquiry: Inquiry<'_>,
     mut question: Question<'_>,
-    AnswerSubject { document, version, refused, amiss, way_out, sought }: AnswerSubject<'_>,
+    AnswerSubject { document, version, refused, correction, size_advice, sought }: AnswerSubject<
+        '_,
+    >,
 ) -> Result<DocumentResult, Failure> {
     let Inquiry { job, route, terms, asks, .. } = inquiry;
     let truncations = &services.truncation_stats;
@@ -89,17 +91,17 @@ pub(crate) async fn answer(
     let before = attempt.state().document;
     let cut_before = before.raises > u32::from(before.began_raised);
     question = question.with_room(before.raises, cut_before);
-    if let Some(amiss) = amiss {
-        question = question.with_correction(amiss);
+    if let Some(correction) = correction {
+        question = question.with_correction(correction);
     }
-    if let Some(wrong) = &before.wrong {
+    if let Some(fault) = &before.last_fault {
         question = question.with_correction(&format!(
-            "Your last answer was refused, because it does not satisfy the JSON Schema: {wrong}. Answer again, with JSON that satisfies it."
+            "Your last answer was refused, because it does not satisfy the JSON Schema: {fault}. Answer again, with JSON that satisfies it."
         ));
     }
     let asked = services.caller().ask(&attempt.call, terms, route, &question).await;
     let (model, completion) = asked.map_err(|failure| {
-        let failure = failure.with_way_out(&way_out);
+        let failure = failure.with_size_advice(&size_advice);
         if cut_before {
             failure.without_room()
         } else if before.began_raised && failure.lacks_room() {
@@ -154,7 +156,7 @@ pub(crate) enum Acceptance {
 }
 
 /// Judges an answer: it must be whole unless cut answers are kept, and satisfy form and schema.
-/// `wrong` is the fault in its form, if any.
+/// `form_fault` is the fault in its form, if any.
 ///
 /// # Errors
 /// The errors of [`sandbox::validate_answer`].
@@ -163,13 +165,13 @@ pub(crate) async fn accept(
     job: &Job,
     validator: Option<&SchemaValidator>,
     result: &DocumentResult,
-    wrong: Option<String>,
+    form_fault: Option<String>,
 ) -> Result<Acceptance, Failure> {
     if result.is_cut() && job.on_cut != OnCut::Keep {
         return Ok(Acceptance::Cut);
     }
-    let valid = match (wrong, validator) {
-        (Some(wrong), _) => Err(wrong),
+    let valid = match (form_fault, validator) {
+        (Some(fault), _) => Err(fault),
         (None, Some(validator)) => {
             let reader = services.reader_for(&job.lane);
             sandbox::validate_answer(&reader, validator, &result.answer).await?

@@ -170,8 +170,8 @@ impl<'a> Question<'a> {
 
     /// Adds the fault of the answer before. Such documents are few, and share their template with
     /// the others.
-    pub(crate) fn with_correction(mut self, amiss: &str) -> Self {
-        self.wording.add(amiss);
+    pub(crate) fn with_correction(mut self, correction: &str) -> Self {
+        self.wording.add(correction);
         self.without_cache()
     }
 

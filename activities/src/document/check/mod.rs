@@ -131,14 +131,14 @@ impl Checking<'_> {
     async fn ask_model(&self, pending: &mut Pending, levels: &[Route]) -> Result<(), Failure> {
         let Self { services, attempt, shard, document, content, pages, version, refused } = self;
         let failed = pending.failed_checks();
-        let amiss = (pending.asks > 0).then(|| correction(&failed));
+        let correction = (pending.asks > 0).then(|| correction(&failed));
         let level = usize::try_from(pending.level).unwrap_or_default().min(levels.len() - 1);
         let route = &levels[level];
         let before = attempt.spent();
         let (document, version) = ((*document).clone(), version.clone());
-        let amiss = amiss.as_deref();
+        let correction = correction.as_deref();
         let sought = QuoteSource::Whole(content, pages);
-        let asked = ContentQuestion { content, version, beside: None, amiss, route, sought };
+        let asked = ContentQuestion { content, version, note: None, correction, route, sought };
         let result = answer(services, attempt, shard, document, asked, refused).await?;
         let tokens = result.spend().beyond(before).tokens();
         let unpriced_calls = u64::from(result.cost_usd.is_none());
