@@ -71,7 +71,7 @@ pub fn list_members(
     name: &str,
     limits: &Limits,
 ) -> Result<Option<Vec<Member>>, Unreadable> {
-    list_members_within(bytes, name, limits, &Budget::of(bytes, limits))
+    list_members_within(bytes, name, limits, &Budget::new(bytes, limits))
 }
 
 fn list_members_within(
@@ -80,7 +80,7 @@ fn list_members_within(
     limits: &Limits,
     budget: &Budget,
 ) -> Result<Option<Vec<Member>>, Unreadable> {
-    let format = Format::of(bytes, name)?;
+    let format = Format::detect(bytes, name)?;
     if !format.is_archive() {
         return Ok(None);
     }
@@ -99,7 +99,7 @@ pub fn read_member(
     member: &str,
     limits: &Limits,
 ) -> Result<(Vec<u8>, String), Unreadable> {
-    read_member_within(bytes, archive, member, limits, &Budget::of(bytes, limits))
+    read_member_within(bytes, archive, member, limits, &Budget::new(bytes, limits))
 }
 
 fn read_member_within(
@@ -113,7 +113,7 @@ fn read_member_within(
         member.split_once('#').map_or((member, None), |(one, rest)| (one, Some(rest)));
     let (number, first) = split_number(first);
     let wanted = decode_path(first);
-    let format = Format::of(bytes, archive)?;
+    let format = Format::detect(bytes, archive)?;
     let most = if rest.is_some() { limits.archive_bytes } else { limits.bytes };
     let (mut found, mut seen) = (None, 0);
     visit_entries(bytes, archive, format, budget, |path, entry| {
@@ -140,14 +140,14 @@ fn read_member_within(
 /// again. Returns `None` if the file holds no tar archive, is damaged, or unpacks to more
 /// than [`Limits::archive_bytes`].
 pub fn unpack_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>> {
-    let format = Format::of(bytes, name).ok()?;
+    let format = Format::detect(bytes, name).ok()?;
     let unpacked: Box<dyn Read + '_> = match format {
         Format::Gzip => Box::new(MultiGzDecoder::new(bytes)),
-        Format::Zstd => Box::new(Frames::of(bytes)),
+        Format::Zstd => Box::new(Frames::new(bytes)),
         _ => return None,
     };
     // A decompression bomb is reported later, by the reader of its members.
-    let mut unpacked = Budget::of(bytes, limits).bound(unpacked).take(limits.archive_bytes + 1);
+    let mut unpacked = Budget::new(bytes, limits).bound(unpacked).take(limits.archive_bytes + 1);
     let mut tar = Vec::new();
     (&mut unpacked).take(512).read_to_end(&mut tar).ok()?;
     if !tarred::is_tar(&tar) {
@@ -165,12 +165,12 @@ pub(crate) fn extract(
     context: &Context<'_>,
 ) -> Result<String, Unreadable> {
     let Context { limits, depth, tally, .. } = *context;
-    let format = Format::of(bytes, name)?;
+    let format = Format::detect(bytes, name)?;
     if depth > MAX_DEPTH {
         return Err(too_deep());
     }
     let (mut text, mut count) = (String::new(), 0);
-    let budget = Budget::of(bytes, limits);
+    let budget = Budget::new(bytes, limits);
     visit_entries(bytes, name, format, &budget, |path, entry| {
         if is_hidden(path) {
             return Ok(ControlFlow::Continue(()));
@@ -293,7 +293,7 @@ fn append_nested_members(
 ) -> Result<bool, Unreadable> {
     let bytes = entry.read(limits.archive_bytes)?;
     let inner = path.rsplit('/').next().unwrap_or(path);
-    let format = Format::of(&bytes, inner)?;
+    let format = Format::detect(&bytes, inner)?;
     if format.is_archive() {
         let (prefix, before) = (format!("{name}#"), all.len());
         let within = (limits, &entry.budget);
@@ -335,7 +335,7 @@ fn visit_entries(
         }
         _ => {
             let unpacked: Box<dyn Read + '_> = match format {
-                Format::Zstd => Box::new(Frames::of(bytes)),
+                Format::Zstd => Box::new(Frames::new(bytes)),
                 _ => Box::new(MultiGzDecoder::new(bytes)),
             };
             let mut unpacked = budget.bound(unpacked);

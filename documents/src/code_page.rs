@@ -26,7 +26,7 @@ pub(crate) enum CodePage {
 impl CodePage {
     /// Chooses the likeliest encoding of bytes that are not UTF-8. `known` is the detector's guess.
     /// It is replaced only if it puts signs or letters of another alphabet between letters.
-    pub(crate) fn of(known: &'static Encoding, bytes: &[u8]) -> Self {
+    pub(crate) fn new(known: &'static Encoding, bytes: &[u8]) -> Self {
         if known == UTF_8 {
             return Self::Known(known);
         }
@@ -68,7 +68,7 @@ impl CodePage {
                 return page;
             }
         }
-        Self::of(known, names)
+        Self::new(known, names)
     }
 
     /// Decodes bytes.
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn what_detectors_do_not_know_is_told_by_its_words() {
         let read = |bytes: &[u8]| {
-            CodePage::of(encoding::detect_encoding(bytes), bytes).decode(bytes).into_owned()
+            CodePage::new(encoding::detect_encoding(bytes), bytes).decode(bytes).into_owned()
         };
         assert_eq!(
             read(b"M\x81he f\x81r Stra\xe1e und \x99l, 20 m\xfd"),

@@ -134,7 +134,7 @@ pub(crate) async fn run(
             Ok(Extracted {
                 text,
                 pictures: Vec::new(),
-                format: Format::of(bytes, name).unwrap_or(Format::Text),
+                format: Format::detect(bytes, name).unwrap_or(Format::Text),
                 pages: None,
                 page_starts: Vec::new(),
                 left_out: tally.into_left_out(),

@@ -26,7 +26,7 @@ struct Table<'f> {
 impl<'f> Table<'f> {
     /// Reads the table. Returns `None` if the header is cut off; the parser of the file reports
     /// that.
-    fn of(file: &'f [u8]) -> Option<Self> {
+    fn read(file: &'f [u8]) -> Option<Self> {
         let sector_size = if read_number(file, 30)? & 0xffff == 12 { 4_096 } else { 512 };
         let mut table = Self { file, sector_size, next: Vec::new(), is_endless: false };
         let sectors = file.len() / sector_size + 1;
@@ -79,7 +79,7 @@ fn follow_chain(first: u32, table: &[u32]) -> impl Iterator<Item = u32> {
 
 /// Returns whether a chain of sectors leads back into itself.
 pub(crate) fn has_endless_chain(file: &[u8]) -> bool {
-    Table::of(file).is_some_and(|table| {
+    Table::read(file).is_some_and(|table| {
         table.is_endless || table.read_small_table().is_some_and(|small| is_endless(&small))
     })
 }
@@ -87,7 +87,7 @@ pub(crate) fn has_endless_chain(file: &[u8]) -> bool {
 /// Returns the names of the entries at the top of a file. Entries within a storage, such as a sheet
 /// in a document, are not included.
 pub(crate) fn list_entries(file: &[u8]) -> Vec<String> {
-    let directory = Table::of(file).and_then(|table| table.read_directory()).unwrap_or_default();
+    let directory = Table::read(file).and_then(|table| table.read_directory()).unwrap_or_default();
     let entries: Vec<&[u8]> = directory.chunks_exact(ENTRY).collect();
     // The root names one top entry; each entry names up to two siblings.
     let mut open: Vec<u32> =
@@ -110,7 +110,7 @@ fn name_of(entry: &[u8]) -> String {
 /// Reads a stream by its name. The file must have no endless chain.
 pub(crate) fn read_stream(file: &[u8], name: &str) -> Option<Vec<u8>> {
     const SMALL: usize = 64;
-    let table = Table::of(file)?;
+    let table = Table::read(file)?;
     let directory = table.read_directory()?;
     let entry = directory.chunks_exact(ENTRY).find(|entry| name_of(entry) == name)?;
     let (first, length) = (read_number(entry, 116)?, read_number(entry, 120)? as usize);

@@ -31,7 +31,7 @@ impl Format {
     /// [`Unreadable::Unsupported`] for a known format that cannot be read,
     /// [`Unreadable::Encrypted`] for an encrypted Office document, [`Unreadable::Damaged`] for a
     /// truncated archive.
-    pub fn of(bytes: &[u8], name: &str) -> Result<Self, Unreadable> {
+    pub fn detect(bytes: &[u8], name: &str) -> Result<Self, Unreadable> {
         let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
         if start.starts_with(b"PK\x03\x04") {
@@ -361,11 +361,11 @@ mod tests {
             (b"From: here\nTo: there\n\nno message", "note", Format::Text),
         ];
         for (bytes, name, format) in cases {
-            assert_eq!(Format::of(bytes, name), Ok(format), "{name}");
+            assert_eq!(Format::detect(bytes, name), Ok(format), "{name}");
         }
         // The directory is not opened, because that takes memory for each entry.
         let many = [&b"PK\x03\x04word/document.xml"[..], &b"PK\x01\x02".repeat(20_001)].concat();
-        assert_eq!(Format::of(&many, "a.docx"), Ok(Format::Zip));
+        assert_eq!(Format::detect(&many, "a.docx"), Ok(Format::Zip));
         for (bytes, what) in [
             (&b"GIF89a\x01\0"[..], "an image (GIF)"),
             (b"\xd0\xcf\x11\xe0", "an old Office"),
@@ -374,7 +374,7 @@ mod tests {
             (b"PK\x03\x04", "ZIP archive is damaged: it is cut off"),
             (b"PK\x03\x04word/document", "DOCX is damaged: it is cut off"),
         ] {
-            let error = Format::of(bytes, "a.txt").unwrap_err().to_string();
+            let error = Format::detect(bytes, "a.txt").unwrap_err().to_string();
             assert!(error.contains(what), "{what}: {error}");
         }
     }

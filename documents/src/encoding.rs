@@ -46,7 +46,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
         }
         return if is_binary(text) { Err(Unreadable::Binary) } else { Ok(Cow::Borrowed(text)) };
     }
-    match CodePage::of(detect_encoding(bytes), bytes) {
+    match CodePage::new(detect_encoding(bytes), bytes) {
         CodePage::Known(encoding) => decode_as(encoding, bytes),
         page => {
             let text = page.decode(bytes);

@@ -66,7 +66,7 @@ fn extract_within(
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Unreadable::Empty);
     }
-    let (format, deadline) = (Format::of(bytes, name)?, Deadline::of(limits));
+    let (format, deadline) = (Format::detect(bytes, name)?, Deadline::from_limits(limits));
     if format.is_picture() {
         return picture(bytes, format, limits, depth);
     }

@@ -250,7 +250,7 @@ impl Walk<'_> {
         match element.name() {
             "ol" | "ul" | "menu" => {
                 let items = node.children().filter(|item| is_item(*item)).count();
-                self.writer.lists.push(List::of(element, marker, items));
+                self.writer.lists.push(List::read(element, marker, items));
             }
             _ => {}
         }

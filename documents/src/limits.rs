@@ -82,7 +82,7 @@ impl Default for Limits {
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    pub(crate) fn of(limits: &Limits) -> Self {
+    pub(crate) fn from_limits(limits: &Limits) -> Self {
         Self(Instant::now().checked_add(limits.time))
     }
 

@@ -40,7 +40,7 @@ pub(crate) fn extract(
         .xml("content.xml")?
         .ok_or_else(|| Unreadable::damaged(format, "its content.xml is missing"))?;
     let styles = package.optional("styles.xml")?.unwrap_or_default();
-    let objects = Objects::of(&mut package, &content, context.tally)?;
+    let objects = Objects::read(&mut package, &content, context.tally)?;
     let mut body = Body::new(objects, page_background(&styles), context.tally);
     body.controls = read_controls(&content);
     for tree in [&styles, &content] {

@@ -25,7 +25,7 @@ pub struct Searched<'t> {
 impl<'t> Searched<'t> {
     /// Folds the text, once for all quotes.
     pub fn new(text: &'t str) -> Self {
-        Self { text, folded: Folded::of(text).map(|(_, letter)| letter).collect() }
+        Self { text, folded: Folded::new(text).map(|(_, letter)| letter).collect() }
     }
 
     /// Returns the first place of a quote in bytes; `None` if it is missing or shorter than
@@ -38,13 +38,13 @@ impl<'t> Searched<'t> {
         if let Some(at) = find(self.text, quote, char::is_alphanumeric) {
             return Some(at);
         }
-        let folded: String = Folded::of(quote).map(|(_, letter)| letter).collect();
+        let folded: String = Folded::new(quote).map(|(_, letter)| letter).collect();
         let folded = folded.trim_matches('\'');
         // A hyphen within a word is left out of the text.
         let cut = folded.strip_prefix('-').filter(|it| it.starts_with(char::is_alphabetic));
         let at = find(&self.folded, cut.unwrap_or(folded), |it| it.is_ascii_digit())?;
         let before = self.folded[..at].chars().count();
-        Folded::of(self.text).nth(before).map(|(at, _)| at)
+        Folded::new(self.text).nth(before).map(|(at, _)| at)
     }
 }
 
@@ -140,7 +140,7 @@ struct Folded<'t> {
 }
 
 impl<'t> Folded<'t> {
-    fn of(text: &'t str) -> Self {
+    fn new(text: &'t str) -> Self {
         Self { rest: text.char_indices(), ready: Default::default(), last: None }
     }
 

@@ -288,7 +288,7 @@ impl Reader {
         if let Some(command) = self.commands.for_document(&bytes, name) {
             return self.read_with(command, bytes, name, &limits).await;
         }
-        let format = match Format::of(&bytes, name) {
+        let format = match Format::detect(&bytes, name) {
             Ok(format) if format.is_plain() => return Ok(extract(&bytes, name, &limits)),
             Ok(format) => format,
             Err(unreadable) => return Ok(Err(unreadable)),

@@ -50,7 +50,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
             let layout = layout.unwrap_or_default();
             let layout_background = layouts
                 .entry(layout)
-                .or_insert_with_key(|it| LayoutBackground::of(&mut package, it));
+                .or_insert_with_key(|it| LayoutBackground::read(&mut package, it));
             slide_text(
                 &mut package,
                 &part.target,

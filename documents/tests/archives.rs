@@ -192,7 +192,7 @@ fn a_compressed_archive_is_unpacked_once_for_all() {
         (zstd(&tar), Format::Zstd),
         (stored(&[("a.pdf", &pdf(&["Ebb"]))]), Format::Zip),
     ] {
-        assert_eq!(Format::of(&bytes, "all"), Ok(format));
+        assert_eq!(Format::detect(&bytes, "all"), Ok(format));
     }
     let limits = Limits::default();
     for packed in [gzip(&tar), zstd(&tar)] {

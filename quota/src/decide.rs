@@ -115,7 +115,7 @@ impl Shared {
         ask: &Ask,
         since: Instant,
     ) -> Option<Result<Decision, Error>> {
-        let (group, turn) = (Group::of(model, ask), caller::turn(ask, since));
+        let (group, turn) = (Group::from_ask(model, ask), caller::turn(ask, since));
         let behind = self.has_redis() && self.waiters.has_earlier(&model.id, &group, turn);
         if behind { self.wait(model, ask, since, SOON).await } else { None }
     }

@@ -98,7 +98,7 @@ pub async fn collect(
             None => answer.completion(),
         };
         let (Some(index), Some(result)) = (index, result) else { continue };
-        let charge = Charge::of(services, model, &result);
+        let charge = Charge::from_result(services, model, &result);
         let sent = sent.remove(&index).unwrap_or_default();
         let updated = sent.updated;
         let disposition =
@@ -136,7 +136,11 @@ struct Charge {
 }
 
 impl Charge {
-    fn of(services: &Services, model: &ModelId, result: &Result<Completion, Error>) -> Self {
+    fn from_result(
+        services: &Services,
+        model: &ModelId,
+        result: &Result<Completion, Error>,
+    ) -> Self {
         let usage = match result {
             Ok(completion) => completion.usage,
             Err(Error { charged: Charged::Usage(usage), .. }) => Some(*usage),

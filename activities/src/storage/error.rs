@@ -136,7 +136,7 @@ fn of_http(text: &str) -> Option<Meaning> {
 mod tests {
     use super::*;
 
-    fn of(error: &object_store::Error) -> Error {
+    fn classify_error(error: &object_store::Error) -> Error {
         Error::of_store("read", "s3://b/a.md", error)
     }
 
@@ -158,7 +158,7 @@ mod tests {
             io(io::ErrorKind::ReadOnlyFilesystem),
         ];
         for error in forbidden {
-            let told = of(&error);
+            let told = classify_error(&error);
             assert!(
                 matches!(&told, Error::Forbidden(why) if why.contains("s3://b/a.md")),
                 "{told}"
@@ -177,7 +177,7 @@ mod tests {
             text("Received redirect without LOCATION, this normally indicates …"),
         ];
         for error in misconfigured {
-            assert!(matches!(of(&error), Error::Misconfigured(_)), "{error:?}");
+            assert!(matches!(classify_error(&error), Error::Misconfigured(_)), "{error:?}");
         }
         let busy = [
             io(io::ErrorKind::StorageFull),
@@ -187,7 +187,7 @@ mod tests {
             text("error sending request"),
         ];
         for error in busy {
-            assert!(matches!(of(&error), Error::Failed(_)), "{error:?}");
+            assert!(matches!(classify_error(&error), Error::Failed(_)), "{error:?}");
         }
     }
 

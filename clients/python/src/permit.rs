@@ -140,7 +140,7 @@ impl Permit {
                     None
                 }
                 Err(error) => {
-                    let failure = Failure::of(&error, backoff, before);
+                    let failure = Failure::from_error(&error, backoff, before);
                     let _ = sent.failed(&error).await;
                     Some(failure)
                 }
@@ -164,7 +164,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    fn of(error: &Error, backoff: Backoff, before: u32) -> Self {
+    fn from_error(error: &Error, backoff: Backoff, before: u32) -> Self {
         let floor = error.retry_after.unwrap_or(Duration::ZERO);
         Self {
             kind: error.kind.failure(),
@@ -200,7 +200,7 @@ impl Failure {
         before: u32,
     ) -> PyResult<Option<Self>> {
         let facts = self::vendor(vendor)?.read_reply(status, &self::headers(headers), body);
-        Ok(facts.err().map(|error| Self::of(&error, Backoff::default(), before)))
+        Ok(facts.err().map(|error| Self::from_error(&error, Backoff::default(), before)))
     }
 
     /// What it means that no reply came. `was_sent` says whether anything can have been asked.
@@ -208,6 +208,6 @@ impl Failure {
     #[pyo3(signature = (message, was_sent, before = 0))]
     fn no_reply(message: String, was_sent: bool, before: u32) -> Self {
         let charged = if was_sent { Charged::Unknown } else { Charged::No };
-        Self::of(&Error::no_reply(message, charged), Backoff::default(), before)
+        Self::from_error(&Error::no_reply(message, charged), Backoff::default(), before)
     }
 }

@@ -111,7 +111,7 @@ impl Quota {
                     Box::new(move |py: Python<'_>| permit.into_py_any(py)) as Made
                 }
                 Err(held) => {
-                    let refusal = Refusal::of(&held, backoff);
+                    let refusal = Refusal::from_held(&held, backoff);
                     Box::new(move |py: Python<'_>| refusal.into_py_any(py)) as Made
                 }
             }
@@ -164,7 +164,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    fn of(held: &Held, backoff: Backoff) -> Self {
+    fn from_held(held: &Held, backoff: Backoff) -> Self {
         match &held.refused {
             Some(refused) => Self::by_quota(refused, backoff),
             None => {

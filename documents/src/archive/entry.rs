@@ -73,7 +73,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    pub(super) fn of(bytes: &[u8], limits: &Limits) -> Self {
+    pub(super) fn new(bytes: &[u8], limits: &Limits) -> Self {
         let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED_BYTES);
         let by_count = limits.bytes.saturating_mul(limits.members.into());
         let most = by_ratio.min(by_count).min(limits.archive_bytes.saturating_mul(16));

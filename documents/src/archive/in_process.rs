@@ -25,13 +25,13 @@ pub(crate) fn try_list_members(
     name: &str,
     limits: &Limits,
 ) -> Option<Result<Option<Vec<Member>>, Unreadable>> {
-    let Ok(format) = Format::of(bytes, name) else {
+    let Ok(format) = Format::detect(bytes, name) else {
         return Some(super::list_members(bytes, name, limits));
     };
     if format == Format::Zip && !has_few_entries(bytes) {
         return None;
     }
-    let budget = Budget::of(bytes, limits).at_most(MAX_UNPACKED_BYTES);
+    let budget = Budget::new(bytes, limits).at_most(MAX_UNPACKED_BYTES);
     let listed = list_members_within(bytes, name, limits, &budget);
     (!budget.is_spent()).then_some(listed)
 }
@@ -43,10 +43,10 @@ pub(crate) fn try_read_member(
     member: &str,
     limits: &Limits,
 ) -> Option<Result<(Vec<u8>, String), Unreadable>> {
-    let Ok(format) = Format::of(bytes, archive) else {
+    let Ok(format) = Format::detect(bytes, archive) else {
         return Some(super::read_member(bytes, archive, member, limits));
     };
-    let whole = Budget::of(bytes, limits);
+    let whole = Budget::new(bytes, limits);
     let budget = match format {
         _ if member.contains('#') => whole.at_most(MAX_UNPACKED_BYTES),
         Format::Zip if !has_few_entries(bytes) => return None,

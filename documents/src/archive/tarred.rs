@@ -29,7 +29,7 @@ fn has_checksum(start: &[u8]) -> bool {
 fn decode_path(path: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(path) {
         Ok(path) => Cow::Borrowed(path),
-        Err(_) => CodePage::of(encoding::detect_encoding(path), path).decode(path),
+        Err(_) => CodePage::new(encoding::detect_encoding(path), path).decode(path),
     }
 }
 

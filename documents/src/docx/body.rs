@@ -130,7 +130,7 @@ impl<'a> Body<'a> {
         }
         let list =
             self.styles.list_and_level(properties, |list, style| self.lists.level_of(list, style));
-        let is_end_hidden = end.and_then(|end| Look::of(Some(end)).hidden) == Some(true);
+        let is_end_hidden = end.and_then(|end| Look::read(Some(end)).hidden) == Some(true);
         // A paragraph without words is numbered, too, unless its end is hidden. In a cell, its number is
         // its text.
         let list = list.filter(|_| !words.trim().is_empty() || !is_end_hidden);

@@ -41,7 +41,7 @@ pub(super) struct Lists {
 }
 
 impl Level {
-    fn of(level: &Element) -> Self {
+    fn read(level: &Element) -> Self {
         let value = |name: &str| level.child(name).and_then(|e| e.attribute("val"));
         // A custom format (`001, 002, …`) stands beside one for older programs.
         let formats = level.all("numFmt");
@@ -58,7 +58,7 @@ impl Level {
 }
 
 impl Lists {
-    pub(super) fn of(part: Option<&Element>) -> Self {
+    pub(super) fn read(part: Option<&Element>) -> Self {
         let mut lists = Self::default();
         let Some(part) = part else { return lists };
         for abstract_list in part.all("abstractNum") {
@@ -68,7 +68,7 @@ impl Lists {
                 let place = level.attribute("ilvl").and_then(|n| n.parse().ok()).unwrap_or(place);
                 let style = level.child("pStyle").and_then(|style| style.attribute("val"));
                 lists.level_by_style.extend(style.map(|style| ((id.clone(), style), place)));
-                lists.levels.insert((id.clone(), place), Level::of(level));
+                lists.levels.insert((id.clone(), place), Level::read(level));
             }
         }
         // An abstract numbering may only name the style of another one.
@@ -96,7 +96,7 @@ impl Lists {
                         lists.start_overrides.insert((id.clone(), place), begin);
                     }
                     if let Some(own) = level.child("lvl") {
-                        lists.level_overrides.insert((id.clone(), place), Level::of(own));
+                        lists.level_overrides.insert((id.clone(), place), Level::read(own));
                     }
                 }
                 lists.abstract_ids.insert(id, abstract_id);

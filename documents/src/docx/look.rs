@@ -12,7 +12,7 @@ const SCRIPTS: [&str; 4] = ["ascii", "hAnsi", "cs", "eastAsia"];
 
 impl Look {
     /// Reads `rPr`.
-    pub(super) fn of(properties: Option<&Element>) -> Self {
+    pub(super) fn read(properties: Option<&Element>) -> Self {
         let child = |name: &str| properties.and_then(|properties| properties.child(name));
         let is_on = |name: &str| child(name).map(|it| !it.is_off("val"));
         let hidden = is_on("vanish");

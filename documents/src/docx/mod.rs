@@ -58,8 +58,8 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         }
         Ok(trees)
     };
-    let styles = styles::Styles::of(part("styles")?.first());
-    let lists = lists::Lists::of(part("numbering")?.first());
+    let styles = styles::Styles::read(part("styles")?.first());
+    let lists = lists::Lists::read(part("numbering")?.first());
     let paper = look::page_background(&document);
     let mut body = Body::new(&styles, lists, paper, context.tally);
 

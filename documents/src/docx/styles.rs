@@ -28,7 +28,7 @@ pub(super) struct Styles {
 }
 
 impl Styles {
-    pub(super) fn of(part: Option<&Element>) -> Self {
+    pub(super) fn read(part: Option<&Element>) -> Self {
         let styles = part.map(|part| part.all("style")).unwrap_or_default();
         let is_usual = |style: &&&Element| {
             style.is_on("default") && style.attribute("type").as_deref() == Some("paragraph")
@@ -49,11 +49,11 @@ impl Styles {
                     outline: paragraph
                         .and_then(|paragraph| number_value(paragraph.child("outlineLvl")?)),
                     list: paragraph.and_then(list_of_paragraph),
-                    look: Look::of(style.child("rPr")).in_paragraph(paragraph),
+                    look: Look::read(style.child("rPr")).in_paragraph(paragraph),
                 },
             ))
         });
-        Self { styles: styles.collect(), usual: Look::of(usual), of_paragraphs }
+        Self { styles: styles.collect(), usual: Look::read(usual), of_paragraphs }
     }
 
     fn chain(&self, id: &str) -> impl Iterator<Item = &Style> {
@@ -94,7 +94,7 @@ impl Styles {
     pub(super) fn run_look(&self, paragraph: Look, run: Option<&Element>) -> Look {
         let style = run.and_then(|properties| properties.child("rStyle")?.attribute("val"));
         let look = style.map_or_else(Look::default, |id| self.look_of_style(&id));
-        Look::of(run).or_from(look.toggled_with(paragraph))
+        Look::read(run).or_from(look.toggled_with(paragraph))
     }
 
     fn look_of_style(&self, id: &str) -> Look {

@@ -32,9 +32,9 @@ enum Kind {
 
 impl List {
     /// Opens a list of `items` items; `marker` is its style.
-    pub(super) fn of(list: &Element, marker: Option<&str>, items: usize) -> Self {
+    pub(super) fn read(list: &Element, marker: Option<&str>, items: usize) -> Self {
         let is_numbered = list.name() == "ol";
-        let kind = Kind::of(list, marker);
+        let kind = Kind::from_element(list, marker);
         let kind = kind.unwrap_or(if is_numbered { Kind::Decimal } else { Kind::Bullet });
         let is_reversed = list.attr("reversed").is_some();
         let first = if is_reversed { i64::try_from(items).unwrap_or(1) } else { 1 };
@@ -46,7 +46,7 @@ impl List {
     pub(super) fn next_mark(&mut self, item: &Element, marker: Option<&str>) -> String {
         let number = number(item, "value").unwrap_or(self.next);
         self.next = number.saturating_add(self.step);
-        match Kind::of(item, marker).unwrap_or(self.kind) {
+        match Kind::from_element(item, marker).unwrap_or(self.kind) {
             Kind::Bullet => "- ".to_owned(),
             Kind::Nothing => String::new(),
             kind => format!("{}. ", kind.format_number(number)),
@@ -56,7 +56,7 @@ impl List {
 
 impl Kind {
     /// Returns the kind set by the style, which may have several words, or by the `type` attribute.
-    fn of(element: &Element, style: Option<&str>) -> Option<Self> {
+    fn from_element(element: &Element, style: Option<&str>) -> Option<Self> {
         let styled = style.unwrap_or_default().split_whitespace().find_map(Self::by_name);
         styled.or_else(|| Self::by_name(element.attr("type")?.trim()))
     }

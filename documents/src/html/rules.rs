@@ -98,7 +98,7 @@ struct Around<'a> {
 }
 
 impl Rules {
-    pub(super) fn of(page: &Html, linked: Linked<'_>) -> Self {
+    pub(super) fn read(page: &Html, linked: Linked<'_>) -> Self {
         let (mut rules, mut blocks) = (Self::default(), Vec::new());
         let Ok(sheets) = Selector::parse("style, link[rel~=stylesheet]") else { return rules };
         for sheet in page.select(&sheets) {

@@ -91,7 +91,7 @@ impl Paint {
 
 /// Returns the styles of a page's elements. `linked` returns the style sheets that the page refers to.
 pub(super) fn read_element_styles(page: &Html, linked: Linked<'_>) -> ElementStyles {
-    let rules = Rules::of(page, linked);
+    let rules = Rules::read(page, linked);
     let mut by_name: HashMap<&str, Vec<&Rule>> = HashMap::new();
     for rule in &rules.rules {
         by_name.entry(rule.name.as_deref().unwrap_or_default()).or_default().push(rule);

@@ -23,7 +23,7 @@ impl Objects {
     ///
     /// # Errors
     /// [`Unreadable::TooLarge`] for an archive that unpacks to more than the limits allow.
-    pub(super) fn of(
+    pub(super) fn read(
         package: &mut Package<'_>,
         content: &Element,
         tally: &Tally,

@@ -137,7 +137,7 @@ pub(super) fn collect_letters<'a>(
     let mut collector = LetterCollector {
         page: PageLetters::default(),
         bounds,
-        meanings: Meanings::of(page),
+        meanings: Meanings::read(page),
         open_marked_content: Vec::new(),
         is_hidden_layer: Vec::new(),
         positions_by_letter: HashMap::new(),

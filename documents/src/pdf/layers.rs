@@ -19,7 +19,7 @@ pub(super) struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    pub(super) fn of(xref: &'a XRef) -> Self {
+    pub(super) fn read(xref: &'a XRef) -> Self {
         let root = xref.get::<Dict<'_>>(xref.root_id());
         let all = root.and_then(|root| root.get::<Dict<'_>>("OCProperties"));
         let mut off = HashSet::new();

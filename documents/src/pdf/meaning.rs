@@ -40,7 +40,7 @@ pub(super) struct Meanings<'a> {
 }
 
 impl<'a> Meanings<'a> {
-    pub(super) fn of(page: &Page<'a>) -> Self {
+    pub(super) fn read(page: &Page<'a>) -> Self {
         let (encodings, fonts) = (known_encodings(page), fonts(page));
         Self {
             encodings,

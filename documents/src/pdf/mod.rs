@@ -93,7 +93,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     let mut starts = Vec::with_capacity(count);
     // Fonts are read once, but dropped from time to time, because there may be many.
     let mut cache = InterpreterCache::new();
-    let layers = Layers::of(file.xref());
+    let layers = Layers::read(file.xref());
     for (place, page) in file.pages().iter().enumerate() {
         let number = page_tree.next_number();
         // Missing pages before this one begin here, too.
@@ -153,7 +153,7 @@ fn read_page<'a>(
     cache: &InterpreterCache<'a>,
     limits: &Limits,
 ) -> PageContent {
-    let budget = PageBudget::of(limits);
+    let budget = PageBudget::from_limits(limits);
     let letters = glyphs::collect_letters(page, layers, cache, budget.clone());
     let words = layout::page_text(&letters.glyphs, &letters.rules, &budget);
     let comments = comments::read_comments(page, layers, &words);

@@ -24,7 +24,7 @@ pub(super) struct PageBudget {
 struct BudgetExceeded;
 
 impl PageBudget {
-    pub(super) fn of(limits: &Limits) -> Self {
+    pub(super) fn from_limits(limits: &Limits) -> Self {
         let end = Instant::now().checked_add(limits.time / PARTS_OF_TIME);
         Self { end, text_bytes: limits.text_bytes, clips: MAX_CLIPS }
     }

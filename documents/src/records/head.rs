@@ -29,7 +29,7 @@ pub(super) fn read_sep_line(text: &[u8]) -> Option<(u8, u64)> {
 
 /// Refuses a file with the mark of another format, whatever its name.
 pub(super) fn check_format(head: &[u8]) -> Result<(), Unreadable> {
-    match Format::of(head, "records.csv") {
+    match Format::detect(head, "records.csv") {
         Ok(Format::Csv) => Ok(()),
         // Only the head was checked, so an archive looks damaged.
         Ok(format) | Err(Unreadable::Damaged { format, .. } | Unreadable::Encrypted { format }) => {

@@ -156,7 +156,7 @@ impl SheetFormats {
 /// Returns the number formats of styles by their ids.
 fn number_formats(styles: &[u32], codes: &HashMap<u32, String>) -> Vec<NumberFormat> {
     let format = |id: &u32| {
-        codes.get(id).map_or_else(|| NumberFormat::built_in(*id), |code| NumberFormat::of(code))
+        codes.get(id).map_or_else(|| NumberFormat::built_in(*id), |code| NumberFormat::parse(code))
     };
     styles.iter().map(format).collect()
 }

@@ -169,7 +169,7 @@ impl<'a> Cells<'a> {
 
 /// Formats a number as a cell with this format code.
 pub(super) fn format_by_code(number: f64, code: &str, is_1904: bool) -> String {
-    format_number(number, &NumberFormat::of(code), is_1904)
+    format_number(number, &NumberFormat::parse(code), is_1904)
 }
 
 /// Formats a number.

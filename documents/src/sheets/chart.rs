@@ -25,13 +25,13 @@ fn write_figures(chart: &Element, text: &mut String) {
     for series in chart.all("ser") {
         let points = |names: [&str; 2]| {
             let part = names.iter().find_map(|name| series.child(name));
-            part.map(|part| Points::of(part, is_1904)).unwrap_or_default()
+            part.map(|part| Points::read(part, is_1904)).unwrap_or_default()
         };
         let (names, figures) = (points(["cat", "xVal"]), points(["val", "yVal"]));
         // Sizes of bubbles, and labels from cells.
         let labels = series.all("dlblRangeCache").first().copied();
         let others = [series.child("bubbleSize"), labels].into_iter().flatten();
-        let others = others.map(|part| Points::of(part, is_1904)).collect();
+        let others = others.map(|part| Points::read(part, is_1904)).collect();
         let name = series.child("tx").map(joined_values).unwrap_or_default();
         write_series(&name, &[vec![names, figures], others].concat(), text);
     }
@@ -50,9 +50,9 @@ fn write_newer_series(chart: &Element, is_1904: bool, text: &mut String) {
     }
     for data in chart.all("data") {
         let name = data.attribute("id").and_then(|id| names.remove(&id)).unwrap_or_default();
-        let labels = data.child("strDim").map(|part| Points::of(part, is_1904));
+        let labels = data.child("strDim").map(|part| Points::read(part, is_1904));
         let figures = data.elements().filter(|part| &*part.name == "numDim");
-        let figures = figures.map(|part| Points::of(part, is_1904));
+        let figures = figures.map(|part| Points::read(part, is_1904));
         let all: Vec<Points> = [labels.unwrap_or_default()].into_iter().chain(figures).collect();
         write_series(&name, &all, text);
     }
@@ -91,7 +91,7 @@ struct Points {
 }
 
 impl Points {
-    fn of(part: &Element, is_1904: bool) -> Self {
+    fn read(part: &Element, is_1904: bool) -> Self {
         let levels = part.all("lvl");
         let levels = if levels.is_empty() { vec![part] } else { levels };
         let points = |level: &&Element| {

@@ -67,11 +67,11 @@ impl NumberFormat {
             48 => "##0.0E+0",
             _ => return Self::General,
         };
-        Self::of(code)
+        Self::parse(code)
     }
 
     /// Parses a format code.
-    pub(super) fn of(code: &str) -> Self {
+    pub(super) fn parse(code: &str) -> Self {
         if code.len() > MAX_CODE || code.trim().eq_ignore_ascii_case("general") || code == "@" {
             return Self::General;
         }
@@ -548,7 +548,7 @@ mod tests {
             (";;;", 5.0, ""),
         ] {
             assert_eq!(
-                NumberFormat::of(code).format_number(value).as_deref(),
+                NumberFormat::parse(code).format_number(value).as_deref(),
                 Some(expected),
                 "{code}"
             );
@@ -570,7 +570,7 @@ mod tests {
         for _ in 0..20_000 {
             let length = next(12);
             let code: String = (0..length).map(|_| signs[next(signs.len())]).collect();
-            let format = NumberFormat::of(&code);
+            let format = NumberFormat::parse(&code);
             for value in [0.0, -1.5, 1e300, -1e-300, 12_345.678, f64::MAX, f64::NAN] {
                 let _ = format.format_number(value);
             }
@@ -590,11 +590,15 @@ mod tests {
             ("[Red]0.00", false),
             ("General", false),
         ] {
-            assert_eq!(matches!(NumberFormat::of(code), NumberFormat::Date(_)), is_date, "{code}");
+            assert_eq!(
+                matches!(NumberFormat::parse(code), NumberFormat::Date(_)),
+                is_date,
+                "{code}"
+            );
         }
-        assert_eq!(NumberFormat::of("[h]:mm:ss"), NumberFormat::Duration(0));
-        assert_eq!(NumberFormat::of("[h]:mm:ss.00"), NumberFormat::Duration(2));
-        assert_eq!(NumberFormat::of("mm:ss.000"), NumberFormat::Date(3));
+        assert_eq!(NumberFormat::parse("[h]:mm:ss"), NumberFormat::Duration(0));
+        assert_eq!(NumberFormat::parse("[h]:mm:ss.00"), NumberFormat::Duration(2));
+        assert_eq!(NumberFormat::parse("mm:ss.000"), NumberFormat::Date(3));
         assert_eq!(format_general(-0.0), "0");
         for (code, shown) in [
             ("@\" km\"", Some("five km")),
@@ -604,9 +608,9 @@ mod tests {
             ("0.0;-0.0", None),
             ("General", None),
         ] {
-            assert_eq!(NumberFormat::of(code).format_text("five").as_deref(), shown, "{code}");
+            assert_eq!(NumberFormat::parse(code).format_text("five").as_deref(), shown, "{code}");
         }
-        assert_eq!(NumberFormat::of("@"), NumberFormat::General);
+        assert_eq!(NumberFormat::parse("@"), NumberFormat::General);
     }
 
     #[test]

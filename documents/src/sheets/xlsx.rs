@@ -39,7 +39,7 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         Some(name) => package.optional(name)?,
         None => None,
     };
-    let invisible = styles::invisible_styles(&styles, &Palette::of(theme.as_ref()));
+    let invisible = styles::invisible_styles(&styles, &Palette::read(theme.as_ref()));
     let struck_out = styles::struck_out_styles(&styles);
     let book =
         Book { invisible, struck_out, strings, formats: styles::number_formats(&styles), is_1904 };

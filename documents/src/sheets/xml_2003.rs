@@ -107,7 +107,7 @@ fn formats(book: &Element) -> HashMap<String, NumberFormat> {
             "Euro Currency" => "€#,##0.00",
             code => code,
         };
-        Some((id.clone(), NumberFormat::of(code)))
+        Some((id.clone(), NumberFormat::parse(code)))
     });
     formats.collect()
 }

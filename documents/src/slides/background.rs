@@ -32,7 +32,7 @@ pub(super) struct LayoutBackground {
 
 impl LayoutBackground {
     /// Reads the background of a layout.
-    pub(super) fn of(package: &mut Package<'_>, layout: &str) -> Self {
+    pub(super) fn read(package: &mut Package<'_>, layout: &str) -> Self {
         let first = |parts: Vec<String>| parts.into_iter().next();
         let master = first(related_parts(package, layout, "slideMaster"));
         let theme = master.as_ref().and_then(|it| first(related_parts(package, it, "theme")));

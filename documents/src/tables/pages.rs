@@ -188,7 +188,7 @@ impl Codec {
             return Ok(bytes.into());
         }
         let reader: Box<dyn Read + '_> = match self {
-            Self::Zstandard => Box::new(Frames::of(packed)),
+            Self::Zstandard => Box::new(Frames::new(packed)),
             Self::Brotli => Box::new(brotli_decompressor::Decompressor::new(packed, 4 << 10)),
         };
         let read = reader.take(MAX_PAGE + 1).read_to_end(&mut bytes);

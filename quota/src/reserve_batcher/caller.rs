@@ -21,7 +21,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn of(model: &ModelQuota, ask: &Ask) -> Self {
+    pub(crate) fn from_ask(model: &ModelQuota, ask: &Ask) -> Self {
         Self {
             model: model.id.clone(),
             lane: ask.lane,
@@ -51,7 +51,7 @@ impl Caller {
     }
 
     pub(crate) fn group(&self) -> Group {
-        Group::of(&self.model, &self.ask)
+        Group::from_ask(&self.model, &self.ask)
     }
 
     pub(crate) fn turn(&self) -> (u64, Instant) {

@@ -65,33 +65,48 @@ async fn sweep_old(place: &KeyFolder, keep: Duration) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes files whose shorter time, set by the client, has passed. A file that a running batch
-/// reads stays.
+/// Removes files whose shorter time, set by the client, has passed. A description that cannot be
+/// read keeps its own file only.
 async fn sweep_expired(door: &Door, place: &KeyFolder) -> Result<(), Problem> {
     for id in KeyFolder::ids(&place.files(), Kind::File).await? {
-        let file = key_folder::read::<File>(&place.file(&id)).await?;
-        if file.is_some_and(|file| expiry::has_passed(file.expires_at))
-            && check_unused(door, place, &id).await.is_ok()
-        {
-            file::remove(place, &id).await?;
-        }
+        warn_if_kept(&id, remove_expired_file(door, place, &id).await);
     }
     for id in KeyFolder::ids(&place.batches(), Kind::Batch).await? {
-        let asked = key_folder::read::<BatchRequest>(&place.batch(&id)).await?;
-        if asked.and_then(|asked| asked.output_seconds).is_none() {
-            continue;
-        }
-        // Stores the end of the batch if that has not happened yet.
-        batch_status::find(door, place, &id).await?;
-        let ended = key_folder::read::<OutputExpiry>(&place.ended(&id)).await?;
-        if ended.is_some_and(|ended| expiry::has_passed(ended.output_expires_at)) {
-            for put in [OutputFile::Output, OutputFile::Errors] {
-                place
-                    .output_file(&id, put)
-                    .delete()
-                    .await
-                    .map_err(|error| store_unavailable(&error))?;
-            }
+        warn_if_kept(&id, remove_expired_output(door, place, &id).await);
+    }
+    Ok(())
+}
+
+fn warn_if_kept(id: &str, removed: Result<(), Problem>) {
+    if let Err(problem) = removed {
+        tracing::warn!(why = problem.message, id, "a file that may have expired stays");
+    }
+}
+
+/// Removes a file unless a running batch reads it.
+async fn remove_expired_file(door: &Door, place: &KeyFolder, id: &str) -> Result<(), Problem> {
+    let file = key_folder::read::<File>(&place.file(id)).await?;
+    if file.is_some_and(|file| expiry::has_passed(file.expires_at))
+        && check_unused(door, place, id).await.is_ok()
+    {
+        file::remove(place, id).await?;
+    }
+    Ok(())
+}
+
+/// Removes the output files of a batch that has ended.
+async fn remove_expired_output(door: &Door, place: &KeyFolder, id: &str) -> Result<(), Problem> {
+    let asked = key_folder::read::<BatchRequest>(&place.batch(id)).await?;
+    if asked.and_then(|asked| asked.output_seconds).is_none() {
+        return Ok(());
+    }
+    // Stores the end of the batch if that has not happened yet.
+    batch_status::find(door, place, id).await?;
+    let ended = key_folder::read::<OutputExpiry>(&place.ended(id)).await?;
+    if ended.is_some_and(|ended| expiry::has_passed(ended.output_expires_at)) {
+        for put in [OutputFile::Output, OutputFile::Errors] {
+            let file = place.output_file(id, put);
+            file.delete().await.map_err(|error| store_unavailable(&error))?;
         }
     }
     Ok(())

@@ -298,6 +298,9 @@ async fn what_a_batch_puts_out_goes_when_its_author_wants() {
     let gone = stage.http.get(format!("{}{output}/content", stage.url));
     assert_eq!(stage.send(gone).await.0, 404);
     stage.doors.pop().unwrap().kill().await.unwrap();
+    // A description that cannot be read does not keep other batches' files.
+    let damaged = format!("files/web/batches/{}{}.json", &id[..id.len() - 20], "f".repeat(20));
+    std::fs::write(stage.fleet.path(&damaged), "{").unwrap();
     // A door sweeps at its start.
     stage.door().await;
     let results = stage.fleet.path(&format!("files/web/batches/{id}/results.jsonl"));

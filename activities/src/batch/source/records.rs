@@ -74,7 +74,7 @@ fn records_in(uri: &str) -> Option<RecordsIn> {
     if name.to_ascii_lowercase().ends_with(".parquet") {
         return Some(RecordsIn::Table);
     }
-    match Format::of(b"", name) {
+    match Format::detect(b"", name) {
         Ok(format @ (Format::Csv | Format::Jsonl)) => Some(RecordsIn::Text(format)),
         _ => None,
     }

@@ -222,8 +222,8 @@ pub(crate) async fn extract(
         Body::File(bytes, name) => (bytes, name),
     };
     let attached =
-        job.attach == Attach::Native && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
-    let is_plain = Format::of(&bytes, &name).is_ok_and(Format::is_plain);
+        job.attach == Attach::Native && matches!(Format::detect(&bytes, &name), Ok(Format::Pdf));
+    let is_plain = Format::detect(&bytes, &name).is_ok_and(Format::is_plain);
     let may_kill = bytes.len() >= LARGE || !is_plain;
     let told = if may_kill { Some(care.begin().await?) } else { None };
     let edge = route.models.iter().map(|model| picture::edge(model.model())).min();

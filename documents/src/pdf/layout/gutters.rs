@@ -33,7 +33,7 @@ pub(super) struct RowBudget<'p> {
 }
 
 impl<'p> RowBudget<'p> {
-    pub(super) fn of(page_budget: &'p PageBudget) -> Self {
+    pub(super) fn new(page_budget: &'p PageBudget) -> Self {
         Self { rows: Cell::new(MAX_ROWS_EXAMINED), page_budget }
     }
 

@@ -68,13 +68,13 @@ pub(super) fn page_text(glyphs: &[Glyph], rules: &Rules, budget: &PageBudget) ->
         if words.is_empty() {
             continue;
         }
-        let ruling = if is_slanted { Ruling::default() } else { Ruling::of(rules, turn) };
+        let ruling = if is_slanted { Ruling::default() } else { Ruling::from_rules(rules, turn) };
         let (words, overlays) = overlays::split_overlays(words);
         let words = ruled::replace_tables(words, &ruling);
         // Lower numbers belong to tables with drawn lines.
         let tables = ruling.level.len() + ruling.upright.len();
         let mut reader =
-            Reader { ruling, budget: RowBudget::of(budget), lines: Vec::new(), tables };
+            Reader { ruling, budget: RowBudget::new(budget), lines: Vec::new(), tables };
         let mut rows = group_into_rows(words);
         let numbers = numbered::take_line_numbers(&mut rows);
         reader.read(&rows, 0);

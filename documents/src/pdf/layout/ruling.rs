@@ -36,7 +36,7 @@ pub(super) struct Ruling {
 }
 
 impl Ruling {
-    pub(super) fn of(rules: &Rules, turn: u16) -> Self {
+    pub(super) fn from_rules(rules: &Rules, turn: u16) -> Self {
         let (mut level, mut upright) = (Vec::new(), Vec::new());
         for (from, to) in rules.all() {
             let (a, b) = (to_reading_frame(*from, turn), to_reading_frame(*to, turn));

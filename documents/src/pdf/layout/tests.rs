@@ -92,7 +92,7 @@ fn table(rows: &[&[&str]], columns: &[f64], step: f64) -> Vec<Glyph> {
 }
 
 pub(super) fn read(page: &[Glyph]) -> String {
-    page_text(page, &Rules::default(), &PageBudget::of(&Limits::default()))
+    page_text(page, &Rules::default(), &PageBudget::from_limits(&Limits::default()))
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(super) fn move_references(formula: &str, rows: i64, columns: i64) -> String 
         // The name of a function or of a sheet may look like a cell.
         let is_name = behind.starts_with(['(', '!', '[']);
         let is_range = text.ends_with(':') || behind.starts_with(':');
-        let reference = Reference::of(word).filter(|it| !is_name && (it.is_cell() || is_range));
+        let reference = Reference::parse(word).filter(|it| !is_name && (it.is_cell() || is_range));
         match reference {
             Some(reference) => text.push_str(&reference.moved(rows, columns)),
             None => text.push_str(word),
@@ -39,7 +39,7 @@ struct Reference {
 }
 
 impl Reference {
-    fn of(word: &str) -> Option<Self> {
+    fn parse(word: &str) -> Option<Self> {
         let (is_fixed, rest) = fixed(word);
         let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
         let (letters, digits) = rest.split_at(end);

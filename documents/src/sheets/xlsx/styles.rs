@@ -18,7 +18,7 @@ pub(super) fn number_formats(styles: &Element) -> Vec<NumberFormat> {
     let cells = styles.all("cellXfs").first().map(|it| it.all("xf")).unwrap_or_default();
     let format = |cell: &&Element| {
         let id: u32 = cell.attribute("numFmtId").and_then(|id| id.parse().ok()).unwrap_or(0);
-        own.get(&id).map_or_else(|| NumberFormat::built_in(id), |code| NumberFormat::of(code))
+        own.get(&id).map_or_else(|| NumberFormat::built_in(id), |code| NumberFormat::parse(code))
     };
     cells.iter().map(format).collect()
 }
@@ -27,7 +27,7 @@ pub(super) fn number_formats(styles: &Element) -> Vec<NumberFormat> {
 pub(super) struct Palette(Vec<Option<Rgb>>);
 
 impl Palette {
-    pub(super) fn of(theme: Option<&Element>) -> Self {
+    pub(super) fn read(theme: Option<&Element>) -> Self {
         let scheme = theme.and_then(|theme| theme.all("clrScheme").first().copied());
         let color = |named: &Element| {
             let color = named.elements().next()?;
