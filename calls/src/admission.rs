@@ -180,6 +180,16 @@ impl Sent {
             guard.gates.unknown_models.refused(model, run, error, faults, now)
         };
         let failure = match error.kind {
+            Kind::Unauthorized
+                if guard.gates.accounts.doubts.has_answered(&request.model, Instant::now())
+                    && guard.gates.keys.is_about_the_document(
+                        &request.model,
+                        attempt.document(),
+                        error,
+                    ) =>
+            {
+                Failure::document_forbidden(&request.model, &error.message, faults)
+            }
             Kind::Unauthorized => {
                 guard.gates.keys.refused(&request.model, &attempt.run, error, key, Instant::now())
             }

@@ -1,6 +1,7 @@
 //! Which keys are refused, here and in the fleet.
 //!
-//! A 401 condemns a provider's key, a 403 the key for that model. The worker then reads its key
+//! A 401 condemns a provider's key, a 403 the key for that model; but while the model answers other
+//! calls, a 403 is about its document, until three documents in a row got one. The worker then reads its key
 //! again. If the key is unchanged, documents that need it are handed back without a call until the
 //! key is replaced, because another worker may have a good one.
 //!
@@ -26,7 +27,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     evidence::Evidence,
-    failure::{Failure, KEY_ELSEWHERE, KEY_REFUSED, KEYS_GONE},
+    failure::{Failure, KEY_ELSEWHERE, KEY_REFUSED, KEYS_GONE, SAME_REFUSALS},
     metrics,
     probe::Probe,
     worker_status::{RefusedKey, WorkerStatus},
@@ -50,6 +51,8 @@ struct State {
     gone: HashMap<ModelId, Instant>,
     /// When this worker's keys were last read.
     read_at: Option<Instant>,
+    /// Documents that got a 403 since the model's last answer.
+    forbidden: HashMap<ModelId, HashSet<String>>,
 }
 
 /// The scope of a refusal: a provider's key, or the key for one model.
@@ -90,6 +93,9 @@ impl Refusal {
         remember(&mut self.informed, run);
     }
 }
+
+/// A 403 of this many documents in a row is about the key.
+const DOCUMENTS: usize = SAME_REFUSALS as usize;
 
 /// Maximum number of runs; beyond it, all are forgotten at once, and each waits for one more test.
 const MAX_RUNS: usize = 1_000;
@@ -205,9 +211,27 @@ impl Keys {
         Failure::key_refused(&words)
     }
 
+    /// Whether a refusal by a model that has answered lately is about its document alone. A filter
+    /// in front of a model answers 403 as a provider does for a key.
+    pub(crate) fn is_about_the_document(
+        &self,
+        model: &ModelId,
+        document: &str,
+        error: &Error,
+    ) -> bool {
+        let mut state = self.state.lock();
+        if error.status != Some(403) || state.refusal(model).is_some() {
+            return false;
+        }
+        let documents = state.forbidden.entry(model.clone()).or_default();
+        documents.insert(document.to_owned());
+        documents.len() < DOCUMENTS
+    }
+
     /// Records that a provider answered a call to `model`, so its key is good.
     pub(crate) fn accepted(&self, model: &ModelId) {
         let mut state = self.state.lock();
+        state.forbidden.remove(model);
         if state.refused.is_empty() {
             return;
         }
@@ -429,6 +453,20 @@ mod tests {
             keys.check(&model("a:b"), RUN, now).is_ok()
                 && keys.check(&model("a:d"), RUN, now).is_ok()
         );
+    }
+
+    #[test]
+    fn a_403_of_a_model_that_answers_is_about_its_document() {
+        let (keys, model) = (Keys::default(), model("a:b"));
+        let is_about =
+            |document, status| keys.is_about_the_document(&model, document, &error(status));
+        assert!(is_about("1", 403) && is_about("1", 403) && is_about("2", 403));
+        assert!(!is_about("1", 401), "a key is no document's");
+        keys.accepted(&model);
+        assert!(is_about("3", 403) && is_about("4", 403) && !is_about("5", 403));
+        let _ = keys.refused(&model, RUN, &error(403), SAME, Instant::now());
+        keys.accepted(&model);
+        assert!(is_about("6", 403));
     }
 
     #[test]

@@ -105,14 +105,16 @@ pub(crate) fn says_that_the_model_is_unknown(envelope: &Envelope) -> bool {
 /// The kind by status alone.
 ///
 /// 503 means overload at every vendor. The vendors' SDKs retry 408 and 409; 421 and 425 ask for
-/// another connection and a later moment. 520 to 527 are Cloudflare's statuses for a broken origin,
+/// another connection and a later moment; with 424 something behind the server failed (Groq, TGI).
+/// 446 is a guardrail's (Portkey, WSO2), 451 a censor's. 520 to 527 are Cloudflare's statuses for a broken origin,
 /// 524 for a slow one. 529 is Anthropic's overload. A redirect means a wrong base URL.
 pub(crate) fn by_status(status: u16) -> Kind {
     match status {
         401 | 403 => Kind::Unauthorized,
         402 => Kind::QuotaExhausted,
         413 => Kind::TooLarge,
-        408 | 409 | 421 | 425 | 499 => Kind::Transient,
+        408 | 409 | 421 | 424 | 425 | 499 => Kind::Transient,
+        446 | 451 => Kind::ContentRefused,
         405 => Kind::Unsupported,
         429 => Kind::RateLimited,
         503 | 529 => Kind::Overloaded,

@@ -7,6 +7,8 @@
 
 use serde_json::Value;
 
+use crate::json;
+
 /// How many levels of wrapping are followed.
 const MAX_DEPTH: usize = 8;
 
@@ -14,8 +16,25 @@ const MAX_DEPTH: usize = 8;
 const MAX_ELEMENTS: usize = 4;
 
 /// Fields that may hold another level of the error.
-const INNER: [&str; 9] =
-    ["error", "errors", "details", "detail", "violations", "metadata", "raw", "body", "response"];
+const INNER: [&str; 10] = [
+    "error",
+    "errors",
+    "details",
+    "detail",
+    "violations",
+    "metadata",
+    "raw",
+    "body",
+    "response",
+    "base_resp",
+];
+
+/// Fields that hold a message.
+const MESSAGES: [&str; 6] =
+    ["message", "msg", "Message", "status_msg", "description", "actionReason"];
+
+/// Fields that hold an exact name.
+const CODES: [&str; 6] = ["error_code", "code", "reason", "quotaId", "quota_limit", "finishReason"];
 
 /// The contents of an error body; each list has the innermost first.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -61,7 +80,10 @@ impl Envelope {
     /// Reads the error in a response with a success status, if there is one.
     pub(crate) fn in_success(value: &Value) -> Option<Self> {
         let error = value.get("error").filter(|error| !error.is_null());
-        if error.is_none() && value.get("type").and_then(Value::as_str) != Some("error") {
+        let is_error = value.get("type").and_then(Value::as_str) == Some("error");
+        // `MiniMax`: 0 means success.
+        let code = value.pointer("/base_resp/status_code").and_then(Value::as_u64);
+        if error.is_none() && !is_error && code.unwrap_or_default() == 0 {
             return None;
         }
         let mut envelope = Self::default();
@@ -74,6 +96,16 @@ impl Envelope {
         self.messages.iter().any(|message| {
             let message = message.to_ascii_lowercase();
             parts.iter().all(|part| message.contains(part))
+        })
+    }
+
+    /// Whether any message or name holds one of `things` and one of `events`, ignoring case.
+    pub(crate) fn has_one_of_each(&self, things: &[&str], events: &[&str]) -> bool {
+        let names = self.codes.iter().chain(&self.types).map(|name| name.replace(['_', '-'], " "));
+        self.messages.iter().cloned().chain(names).any(|text| {
+            let text = text.to_ascii_lowercase();
+            let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+            has(things) && has(events)
         })
     }
 
@@ -91,17 +123,15 @@ impl Envelope {
                 for inner in INNER.iter().filter_map(|name| fields.get(*name)) {
                     self.visit(inner, depth + 1);
                 }
-                for message in
-                    ["message", "msg", "Message"].iter().filter_map(|name| fields.get(*name))
-                {
+                for message in MESSAGES.iter().filter_map(|name| fields.get(*name)) {
                     self.visit(message, depth + 1);
                 }
-                for code in ["error_code", "code", "reason", "quotaId"]
-                    .iter()
-                    .filter_map(|name| fields.get(*name))
-                {
+                for code in CODES.iter().filter_map(|name| fields.get(*name)) {
                     self.code(code);
                 }
+                // `MiniMax`: its numbers mean something else than others'.
+                let number = fields.get("status_code").and_then(Value::as_u64);
+                self.codes.extend(number.map(|number| format!("status_code {number}")));
                 for class in
                     ["status", "__type"].iter().filter_map(|name| fields.get(*name)?.as_str())
                 {
@@ -120,7 +150,11 @@ impl Envelope {
                 let original = fields.get("originalStatusCode").and_then(Value::as_u64);
                 self.original_status =
                     self.original_status.or_else(|| u16::try_from(original?).ok());
-                self.limit_is_zero |= text("quotaValue") == Some("0");
+                let limits = ["quotaValue", "quota_limit_value"];
+                self.limit_is_zero |= limits.iter().any(|name| text(name) == Some("0"));
+                let seconds = fields.get("resets_in_seconds").and_then(Value::as_u64);
+                self.retry_delay =
+                    self.retry_delay.take().or_else(|| Some(format!("{}s", seconds?)));
                 // Anthropic's outermost type means only that this is an error.
                 if let Some(class) =
                     fields.get("type").and_then(Value::as_str).filter(|class| *class != "error")
@@ -156,7 +190,7 @@ impl Envelope {
     fn text(&mut self, text: &str, depth: usize) {
         if let (Some(start), Some(end)) = (text.find('{'), text.rfind('}'))
             && start < end
-            && let Ok(value) = serde_json::from_str::<Value>(&text[start..=end])
+            && let Some(value) = json::literal(&text[start..=end])
         {
             self.visit(&value, depth + 1);
         }

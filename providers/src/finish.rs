@@ -35,7 +35,9 @@ pub(crate) fn read<'c>(
     context: Context<'c>,
     charged: Charged,
 ) -> Result<(StopReason, Context<'c>), Error> {
-    let known = |word| ending(table, word).or_else(|| shared(word));
+    // Gemini behind OpenAI's dialect: `content_filter: RECITATION`.
+    let detail = |word: &'_ str| word.split_once(": ").map(|(_, detail)| shared(detail));
+    let known = |word| ending(table, word).or_else(|| shared(word)).or_else(|| detail(word)?);
     let Some((word, ending)) = word.and_then(|word| Some((word, known(word)?))) else {
         return Ok((StopReason::other(word), context));
     };

@@ -23,9 +23,44 @@ fn whole(number: f64) -> Option<u64> {
     is_count.then_some(number as u64)
 }
 
+/// Reads a value in JSON, or as Python prints one: gateways in Python put errors into messages so.
+pub(crate) fn literal(text: &str) -> Option<Value> {
+    serde_json::from_str(text).or_else(|_| serde_json::from_str(&from_python(text))).ok()
+}
+
+/// Rewrites texts in single quotes, `None`, `True` and `False`.
+fn from_python(text: &str) -> String {
+    let (mut json, mut rest) = (String::with_capacity(text.len()), text);
+    // The quotation mark of the text that is open.
+    let mut open: Option<char> = None;
+    while let Some(c) = rest.chars().next() {
+        let word = [("None", "null"), ("True", "true"), ("False", "false")]
+            .into_iter()
+            .find(|(word, _)| open.is_none() && rest.starts_with(word));
+        let (from, to) = match (open, c) {
+            _ if word.is_some() => word.map_or((1, ""), |(word, json)| (word.len(), json)),
+            (Some(_), '\\') if rest.starts_with("\\'") => (2, "'"),
+            (Some(_), '\\') => escape(rest),
+            (Some('\''), '"') => (1, "\\\""),
+            (Some('\''), '\'') | (None, '\'') => (1, "\""),
+            _ => (c.len_utf8(), &rest[..c.len_utf8()]),
+        };
+        match open {
+            Some(mark) if mark == c => open = None,
+            None if matches!(c, '"' | '\'') => open = Some(c),
+            _ => {}
+        }
+        json.push_str(to);
+        rest = rest.get(from..).unwrap_or_default();
+    }
+    json
+}
+
 /// Parses a body as JSON, tolerating faults that some servers make in a good answer: half a
 /// surrogate becomes U+FFFD, `NaN` and `Infinity` become null, and invalid UTF-8 becomes U+FFFD.
 pub(crate) fn lenient(body: &[u8]) -> Option<Value> {
+    // A byte order mark is no part of the text (RFC 8259, 8.1).
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     if let Ok(value) = serde_json::from_slice(body) {
         return Some(value);
     }
@@ -83,6 +118,14 @@ mod tests {
     }
 
     #[test]
+    fn values_are_read_as_python_prints_them() {
+        let text = r#"{'error': {'code': 'x', 'param': None, "said": "it's", 'quote': 'a "b" \'c\'', 'no': False}}"#;
+        let expected = json!({"error": {"code": "x", "param": null, "said": "it's", "quote": "a \"b\" 'c'", "no": false}});
+        assert_eq!(literal(text), Some(expected));
+        assert_eq!(literal("{'a': "), None);
+    }
+
+    #[test]
     fn invalid_json_beside_an_answer_is_tolerated() {
         let cases = [
             (r#"{"a": NaN, "b": [-Infinity, Infinity]}"#, json!({"a": null, "b": [null, null]})),
@@ -99,8 +142,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(text in r#"[\\"uNaNdD8c0-9{}:,é-]{0,60}"#) {
+        fn no_bytes_make_it_panic(text in r#"[\\"'uNaNdD8c0-9{}:,é-]{0,60}"#) {
             lenient(text.as_bytes());
+            literal(&text);
         }
     }
 }

@@ -59,6 +59,9 @@ pub(crate) enum Sign {
     Type(&'static str),
     /// A message that contains all of these, in lower case.
     Says(&'static [&'static str]),
+    /// A message or a name that contains one word of each list, in lower case and with spaces
+    /// between the words of a name: a thing and what happened to it.
+    OneOfEach(&'static [&'static str], &'static [&'static str]),
 }
 
 impl Sign {
@@ -73,6 +76,7 @@ impl Sign {
             Self::Number(number) => types.is_empty() && numbers.iter().any(|it| it == number),
             Self::Type(name) => types.iter().any(|class| class == name),
             Self::Says(parts) => envelope.has_message(parts),
+            Self::OneOfEach(things, events) => envelope.has_one_of_each(things, events),
         }
     }
 }
@@ -104,64 +108,137 @@ const fn spent_on(statuses: Statuses, span: Span, sign: Sign) -> Row {
     Row { statuses, sign, kind: Kind::QuotaExhausted, span: Some(span) }
 }
 
-use Sign::{Name, Number, Says};
+use Sign::{Name, Number, OneOfEach, Says};
+
+/// What a request has in tokens.
+const LENGTHS: &[&str] = &[
+    "token",
+    "prompt",
+    "input length",
+    "input is",
+    "context limit",
+    "context length",
+    "characters",
+];
+
+/// A length is above its bound.
+const EXCEEDS: &[&str] = &[
+    "exceed",
+    "too long",
+    "too many",
+    "longer than",
+    "larger than",
+    "more than max",
+    "must be less than",
+    "must have less than",
+    "must be <=",
+    "only supports up to",
+];
+
+/// What bounds an answer.
+const CAPS: &[&str] = &[
+    "max_tokens",
+    "max tokens must",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "maxoutputtokens",
+    "maximum tokens you requested",
+];
+
+/// A bound that the model does not take.
+const CAP_EXCEEDS: &[&str] = &[
+    "is too large",
+    "must be less than",
+    "must be at most",
+    "less than or equal",
+    "maximum allowed",
+    "supported range",
+    "range of",
+    "tokens you requested exceed",
+];
+
+/// What pays for calls.
+const MONEY: &[&str] = &[
+    "balance", "billing", "budget", "credit", "fund", "invoice", "package", "payment", "prepaid",
+    "余额", "额度",
+];
+
+/// There is no money.
+const SPENT: &[&str] = &[
+    "insufficient",
+    "not enough",
+    "exhausted",
+    "depleted",
+    "too low",
+    "overdue",
+    "past due",
+    "expired",
+    "out of",
+    "suspended",
+    "to be enabled",
+    "billing disabled",
+    "不足",
+    "用尽",
+];
+
+/// What a filter looks at, or the filter.
+const CONTENT: &[&str] = &["content", "prompt", "guardrail", "moderation", "safety"];
+
+/// A filter has found something.
+const WITHHELD: &[&str] = &[
+    "violat",
+    "is blocked",
+    "prompt blocked",
+    "content blocked",
+    "moderation blocked",
+    "censor",
+    "flagged by",
+    "was flagged",
+    "prohibited",
+    "inappropriate",
+    "intervened",
+    "triggered",
+    "safety check",
+];
 
 const ROWS: &[Row] = &[
+    // A limit of a minute that `DashScope` gives the name of a spent account.
+    row(Statuses::TooMany, Says(&["allocated quota exceeded"]), Kind::RateLimited),
+    row(Statuses::TooMany, Says(&["error-code#token-limit"]), Kind::RateLimited),
     // Money: nothing refills it.
     spent(Span::Credit, Name("billing_not_active")),
     spent(Span::Credit, Name("account_deactivated")),
     spent(Span::Credit, Name("insufficient_quota")),
     spent(Span::Credit, Name("insufficient_user_quota")),
+    spent(Span::Credit, Name("pre_consume_token_quota_failed")),
     spent(Span::Credit, Name("billing_hard_limit_reached")),
     spent(Span::Credit, Name("credit_limit")),
     spent(Span::Credit, Name("CreditsError")),
     spent(Span::Credit, Name("budget_exceeded")),
     spent(Span::Credit, Name("Arrearage")),
+    spent(Span::Credit, Name("PrepaidBillOverdue")),
     spent(Span::Credit, Name("AllocationQuota.FreeTierOnly")),
+    // The owner's own bound on a model, at Volcengine.
+    spent(Span::Credit, Name("SetLimitExceeded")),
     spent(Span::Credit, Number("1113")),
+    spent(Span::Credit, Number("1309")),
+    spent_on(Statuses::Any, Span::Credit, Name("status_code 1008")),
     spent(Span::Credit, Name("NOT_ENOUGH_BALANCE")),
-    spent(Span::Credit, Says(&["insufficient balance"])),
-    spent(Span::Credit, Says(&["balance is insufficient"])),
-    spent(Span::Credit, Says(&["not enough balance"])),
+    spent(Span::Credit, OneOfEach(MONEY, SPENT)),
     spent(Span::Credit, Says(&["account balance is $0"])),
-    spent(Span::Credit, Says(&["insufficient credit"])),
-    spent(Span::Credit, Says(&["insufficient fund"])),
-    spent(Span::Credit, Says(&["余额不足"])),
+    spent(Span::Credit, Says(&["exceeded your current quota", "platform.openai.com"])),
     spent(Span::Credit, Says(&["欠费"])),
-    spent(Span::Credit, Says(&["overdue", "payment"])),
-    spent(Span::Credit, Says(&["credit balance", "too low"])),
-    spent(Span::Credit, Says(&["credit", "depleted"])),
-    spent(Span::Credit, Says(&["credits", "expired"])),
+    spent(Span::Credit, Says(&["budget has been exceeded"])),
+    spent(Span::Credit, Says(&["used all available credits"])),
     spent(Span::Credit, Says(&["requires more credits"])),
     spent(Span::Credit, Says(&["can only afford"])),
     spent(Span::Credit, Says(&["credit limit exceeded"])),
-    spent(Span::Credit, Says(&["out of credits"])),
     spent(Span::Credit, Says(&["any credits"])),
-    spent(Span::Credit, Says(&["used all available credits"])),
-    spent(Span::Credit, Says(&["budget has been exceeded"])),
     spent(Span::Credit, Says(&["free tier", "exhausted"])),
-    spent(Span::Credit, Says(&["suspended", "balance"])),
-    spent(Span::Credit, Says(&["suspended", "invoice"])),
     spent(Span::Key, Says(&["key limit exceeded"])),
     spent(Span::Key, Says(&["key", "total limit"])),
     // Not a context that is too small: the bound on the answer is too large.
-    row(Statuses::Request, Says(&["max_tokens", "is too large"]), Kind::OutputCapTooLarge),
-    row(
-        Statuses::Request,
-        Says(&["max_completion_tokens", "is too large"]),
-        Kind::OutputCapTooLarge,
-    ),
-    row(Statuses::Request, Says(&["max_tokens", "maximum allowed"]), Kind::OutputCapTooLarge),
-    row(Statuses::Request, Says(&["range of max_tokens"]), Kind::OutputCapTooLarge),
-    row(Statuses::Request, Says(&["max_tokens", "must be less than"]), Kind::OutputCapTooLarge),
-    row(
-        Statuses::Request,
-        Says(&["max_completion_tokens", "must be less than"]),
-        Kind::OutputCapTooLarge,
-    ),
-    row(Statuses::Request, Says(&["max tokens must be less than"]), Kind::OutputCapTooLarge),
-    row(Statuses::Request, Says(&["maxoutputtokens", "supported range"]), Kind::OutputCapTooLarge),
-    row(Statuses::Request, Says(&["maximum tokens you requested exceed"]), Kind::OutputCapTooLarge),
+    row(Statuses::Request, OneOfEach(CAPS, CAP_EXCEEDS), Kind::OutputCapTooLarge),
     // The document does not fit.
     row(Statuses::Any, Name("context_length_exceeded"), Kind::TooLarge),
     row(Statuses::Any, Name("exceed_context_size_error"), Kind::TooLarge),
@@ -172,7 +249,6 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Says(&["context length"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["context size"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["context window"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["exceed", "context limit"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["n_keep", "n_ctx"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["maximum prompt length"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["prompt is too long"]), Kind::TooLarge),
@@ -181,21 +257,21 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Says(&["range of input length"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "max_new_tokens", "must be <="]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "must have less than", "tokens"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["超长"]), Kind::TooLarge),
-    // With a 429, Bedrock's "too many tokens" means those of a minute.
-    row(Statuses::Request, Says(&["too many tokens"]), Kind::TooLarge),
-    row(Statuses::Request, Says(&["exceeded model token limit"]), Kind::TooLarge),
-    row(Statuses::Request, Says(&["exceeds the maximum number of tokens"]), Kind::TooLarge),
-    row(Statuses::Request, Says(&["reduce the length of"]), Kind::TooLarge),
-    row(Statuses::Request, Says(&["input length", "exceed"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["longer than the maximum model length"]), Kind::TooLarge),
-    row(Statuses::Request, Says(&["input tokens", "cannot exceed"]), Kind::TooLarge),
-    row(Statuses::Request, Says(&["tokens too long"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["超长"]), Kind::TooLarge),
+    // With a 429, "too many tokens" means those of a minute.
+    row(Statuses::Request, OneOfEach(LENGTHS, EXCEEDS), Kind::TooLarge),
+    row(Statuses::Request, Says(&["reduce the length of"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["payload size exceeds"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["request entity too large"]), Kind::TooLarge),
     // Longer limits; after money, whose messages contain "monthly" as well.
     spent(Span::Hours, Number("1308")),
-    spent(Span::Hours, Says(&["hour usage limit"])),
+    spent(Span::Hours, Name("usage_limit_reached")),
+    spent_on(Statuses::Any, Span::Hours, Name("status_code 2056")),
+    spent(
+        Span::Hours,
+        OneOfEach(&["hour usage", "hourly usage", "session usage"], &["limit", "quota"]),
+    ),
     spent(Span::Hours, Says(&["hour limit"])),
     spent(Span::Day, Number("1304")),
     spent_on(Statuses::TooMany, Span::Day, Says(&["per day"])),
@@ -204,9 +280,12 @@ const ROWS: &[Row] = &[
     spent_on(Statuses::TooMany, Span::Day, Says(&["/ day"])),
     spent_on(Statuses::TooMany, Span::Day, Says(&["per 86400s"])),
     spent_on(Statuses::TooMany, Span::Day, Says(&["24 hours"])),
-    spent(Span::Month, Says(&["out of call volume quota"])),
+    spent(Span::Month, Says(&["out of", "quota"])),
+    spent(Span::Month, Says(&["quota is not enough"])),
+    // A limit that refills soon is a 429.
+    spent_on(Statuses::Only(&[403]), Span::Month, Says(&["quota", "exceed"])),
     spent(Span::Month, Says(&["specified", "usage limits"])),
-    spent(Span::Month, Says(&["monthly", "limit"])),
+    spent(Span::Month, OneOfEach(&["monthly"], &["limit", "quota", "cap"])),
     spent_on(Statuses::TooMany, Span::Month, Says(&["weekly"])),
     spent_on(Statuses::TooMany, Span::Month, Says(&["/ month"])),
     spent_on(Statuses::TooMany, Span::Month, Says(&["per month"])),
@@ -219,19 +298,38 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Says(&["content exists risk"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["content filter"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["content management policy"]), Kind::ContentRefused),
+    row(Statuses::Any, Says(&["sensitivecontent"]), Kind::ContentRefused),
+    row(Statuses::Any, Says(&["new_sensitive"]), Kind::ContentRefused),
+    row(Statuses::Any, Name("SensitiveContentDetected"), Kind::ContentRefused),
+    row(Statuses::Request, Name("invalid_prompt"), Kind::ContentRefused),
+    row(Statuses::Any, Says(&["safety system"]), Kind::ContentRefused),
+    row(Statuses::Any, Says(&["content policy"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["inappropriate content"]), Kind::ContentRefused),
     row(Statuses::Any, Name("content_policy_violation"), Kind::ContentRefused),
     row(Statuses::Any, Name("moderation_blocked"), Kind::ContentRefused),
-    row(Statuses::Request, Name("invalid_prompt"), Kind::ContentRefused),
     row(Statuses::Any, Says(&["flagged by moderation"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["was flagged"]), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["safety system"]), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["content policy"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["guardrail", "violat"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["guardrail", "intervened"]), Kind::ContentRefused),
     row(Statuses::Request, Says(&["敏感"]), Kind::ContentRefused),
+    row(Statuses::Any, OneOfEach(CONTENT, WITHHELD), Kind::ContentRefused),
+    // The key, in a request's refusal.
+    row(
+        Statuses::Request,
+        OneOfEach(&["api key"], &["incorrect", "invalid", "not valid"]),
+        Kind::Unauthorized,
+    ),
+    row(Statuses::Any, Name("status_code 1004"), Kind::Unauthorized),
+    row(Statuses::Any, Name("status_code 2049"), Kind::Unauthorized),
+    // `MiniMax`: requests, tokens, connections.
+    row(Statuses::Any, Name("status_code 1002"), Kind::RateLimited),
+    row(Statuses::Any, Name("status_code 1039"), Kind::RateLimited),
+    row(Statuses::Any, Name("status_code 1041"), Kind::RateLimited),
+    row(Statuses::Any, Name("status_code 2013"), Kind::InvalidRequest),
     // The model wrote no JSON: another attempt may.
     row(Statuses::Any, Name("json_validate_failed"), Kind::InvalidOutput),
+    row(Statuses::Any, Name("output_parse_failed"), Kind::InvalidOutput),
+    row(Statuses::Any, Name("tool_use_failed"), Kind::Transient),
     // Shared by every document of the batch: the model's name, …
     row(Statuses::Request, Name("DeploymentNotFound"), Kind::UnknownModel),
     row(Statuses::Request, Name("model_not_available"), Kind::UnknownModel),
@@ -270,9 +368,12 @@ pub(crate) fn find(
     (status == 429 && is_long).then(|| (Kind::QuotaExhausted, wait.map(span_of)))
 }
 
-/// Whether a row matches a refusal.
+/// Whether a row matches a refusal whose words may be kept. A filter's words may quote the document
+/// unless the row knows them.
 pub(crate) fn knows(status: u16, envelope: &Envelope) -> bool {
-    ROWS.iter().any(|row| row.fits(status, envelope))
+    let may_quote =
+        |row: &Row| row.kind == Kind::ContentRefused && matches!(row.sign, OneOfEach(..));
+    ROWS.iter().any(|row| !may_quote(row) && row.fits(status, envelope))
 }
 
 /// The period of a limit, by the time until it refills.
@@ -325,6 +426,9 @@ mod tests {
             Number(number) => envelope.numbers.push(number.to_owned()),
             Sign::Type(name) => envelope.types.push(name.to_owned()),
             Says(parts) => envelope.messages.push(parts.join(" ")),
+            OneOfEach(things, events) => {
+                envelope.messages.push(format!("{} {}", things[0], events[0]));
+            }
         }
         envelope
     }

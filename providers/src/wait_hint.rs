@@ -9,7 +9,7 @@
 //! | `retry-after` | decimal number, seconds; or an HTTP date |
 //! | `RetryInfo.retryDelay` in the body | protobuf duration: "26s", "45.578569677s" |
 //! | `x-amz-retry-after` | decimal number, milliseconds |
-//! | message | "try again in 41.724s", "retry in 6m0s", "after 7 seconds", "wait 7 seconds" |
+//! | message | "try again in 41.724s", "retry in 6m0s", "retry after 7 seconds", "wait 7 seconds" |
 //! | message | "regain access on 2026-12-01 at 00:00 UTC" |
 //! | `x-ratelimit-reset`, as a header or within the body | seconds or milliseconds since 1970 |
 //!
@@ -118,7 +118,8 @@ pub(crate) fn units(text: &str) -> Option<Duration> {
 fn in_message(message: &str, now: DateTime<Utc>) -> Option<Duration> {
     // ASCII only, so that positions in it match the message.
     let lower = message.to_ascii_lowercase();
-    let wait = ["try again in ", "retry in ", "after ", "wait "]
+    // Not "timed out after 600 seconds".
+    let wait = ["try again in ", "retry in ", "retry after ", "again after ", "wait "]
         .iter()
         .find_map(|phrase| units(&lower[lower.find(phrase)? + phrase.len()..]))
         .and_then(believable);
@@ -203,6 +204,7 @@ mod tests {
             ("Please try again in 12ms",                                 Some(12)),
             ("Please retry in 45.578569677s.",                           Some(45_578)),
             ("Please retry after 7 seconds.",                            Some(7_000)),
+            ("Request timed out after 600 seconds",                      None),
             ("Please try again in 0s.",                                  None),
             ("Please try again in a moment",                             None),
             ("You will regain access on 2026-11-21 at 00:00 UTC.",       Some(12 * 3_600_000)),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use tidegate_providers::{self as providers, Kind};
 use tidegate_types::{CallCounts, FailureType, ModelId, WaitsFor};
 
-use super::{AT_ONCE, Concerns, Failure, KEY_ELSEWHERE, KEY_REFUSED, MAX_FAULTS, Retry};
+use super::{
+    AT_ONCE, Concerns, Failure, KEY_ELSEWHERE, KEY_REFUSED, MAX_FAULTS, Retry, SAME_REFUSALS,
+};
 
 impl Failure {
     /// The failure for a provider's error. `counts` includes it.
@@ -49,6 +51,21 @@ impl Failure {
     /// this long.
     pub fn key_may_pass(words: &str, after: Duration) -> Self {
         Self::new(FailureType::Unauthorized, words, Retry::AfterSpread(after.max(KEY_ELSEWHERE)))
+    }
+
+    /// The failure for a document that gets a 403 while the model answers others with the same key.
+    /// It is tried again twice, in case the key is replaced.
+    pub fn document_forbidden(model: &ModelId, words: &str, faults: u32) -> Self {
+        let message =
+            format!("{model} answers others with this key, but not this document: {words}");
+        if faults < SAME_REFUSALS {
+            return Self::new(
+                FailureType::Unauthorized,
+                message,
+                Retry::AfterSpread(KEY_ELSEWHERE),
+            );
+        }
+        Self::never(FailureType::Unauthorized, message)
     }
 
     /// The failure for an account that the provider reports as spent, which may be a passing fault:

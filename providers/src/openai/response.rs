@@ -59,7 +59,6 @@ pub(super) struct Fields {
     pub(super) input: &'static str,
     pub(super) details: &'static str,
     pub(super) output: &'static str,
-    pub(super) output_details: &'static str,
 }
 
 /// `None` if input or output is missing: unknown is not zero.
@@ -70,19 +69,15 @@ pub(crate) fn usage(body: &Value) -> Option<Usage> {
             input: "prompt_tokens",
             details: "prompt_tokens_details",
             output: "completion_tokens",
-            output_details: "completion_tokens_details",
         },
     )
 }
 
-/// Adds reasoning to the output, if the total shows that it is outside: xAI counts it outside the
-/// answer, all others inside.
-fn with_reasoning(usage: &Value, fields: &Fields, input: u64, output: u64) -> u64 {
-    let details = fields.output_details;
-    let reasoning = count(usage, &[details, "reasoning_tokens"]).unwrap_or(0);
-    let both = output.saturating_add(reasoning);
-    let total = count(usage, &["total_tokens"]);
-    if total.is_some_and(|total| total == input.saturating_add(both)) { both } else { output }
+/// Adds what the total shows beyond input and output: xAI, and gateways to Gemini, count reasoning
+/// outside the answer, all others inside.
+fn with_reasoning(usage: &Value, input: u64, output: u64) -> u64 {
+    let total = count(usage, &["total_tokens"]).unwrap_or_default();
+    output.max(total.saturating_sub(input))
 }
 
 /// Token counts: cached tokens are **inside** the input's. That the input's count includes tokens
@@ -90,14 +85,18 @@ fn with_reasoning(usage: &Value, fields: &Fields, input: u64, output: u64) -> u6
 pub(super) fn normalised(body: &Value, fields: &Fields) -> Option<Usage> {
     let usage = body.get("usage")?;
     let input = count(usage, &[fields.input])?;
-    let cache_read = count(usage, &[fields.details, "cached_tokens"]).unwrap_or(0).min(input);
+    // Beside the details: Moonshot and `DeepSeek`.
+    let cached = count(usage, &[fields.details, "cached_tokens"])
+        .or_else(|| count(usage, &["cached_tokens"]))
+        .or_else(|| count(usage, &["prompt_cache_hit_tokens"]));
+    let cache_read = cached.unwrap_or(0).min(input);
     let cache_write =
         count(usage, &[fields.details, "cache_write_tokens"]).unwrap_or(0).min(input - cache_read);
     Some(Usage {
         uncached_input: input - cache_read - cache_write,
         cache_read,
         cache_write,
-        output: with_reasoning(usage, fields, input, count(usage, &[fields.output])?),
+        output: with_reasoning(usage, input, count(usage, &[fields.output])?),
     })
 }
 
@@ -124,6 +123,13 @@ mod tests {
         let beside = json!({"usage":{"prompt_tokens":100,"completion_tokens":7,"total_tokens":150,
             "completion_tokens_details":{"reasoning_tokens":43}}});
         assert_eq!(usage(&beside).unwrap().output, 50, "xAI's way");
+        let hidden =
+            json!({"usage":{"prompt_tokens":20,"completion_tokens":98,"total_tokens":523}});
+        assert_eq!(usage(&hidden).unwrap().output, 503);
+        for cached in ["cached_tokens", "prompt_cache_hit_tokens"] {
+            let body = json!({"usage":{"prompt_tokens":100,"completion_tokens":7, cached: 64}});
+            assert_eq!(usage(&body).unwrap().cache_read, 64, "{cached}");
+        }
         for unknown in [
             json!({}),
             json!({"usage":null}),

@@ -28,7 +28,13 @@ pub(super) fn restored(
 
 /// The contents of a code fence if it is the whole answer, or if it is the answer's only fence and
 /// holds JSON.
+///
+/// Thoughts before it are left out: servers without a parser for them put them into the answer.
 pub(super) fn without_fence(answer: &str) -> Option<String> {
+    let thoughts = answer.trim_start().strip_prefix("<think>");
+    if let Some((_, answer)) = thoughts.and_then(|thoughts| thoughts.split_once("</think>")) {
+        return without_fence(answer).or_else(|| is_json(answer).then(|| answer.trim().to_owned()));
+    }
     let whole = answer.trim().strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     if let Some(json) = whole.and_then(fenced) {
         return Some(json.to_owned());

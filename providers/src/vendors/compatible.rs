@@ -83,12 +83,13 @@ impl Vendor {
         name: "groq",
         base_url: "https://api.groq.com/openai/v1",
         key_variable: "GROQ_API_KEY",
-        // The flexible tier has no capacity left; a service behind it has failed
-        // (console.groq.com/docs/errors). Daily limits are told by the message.
-        error_names: ErrorNames::Rows(&[
-            row(Statuses::Only(&[498]), Sign::Status, Kind::Overloaded),
-            row(Statuses::Only(&[424]), Sign::Status, Kind::Transient),
-        ]),
+        // The flexible tier has no capacity left (console.groq.com/docs/errors). Daily limits are
+        // told by the message.
+        error_names: ErrorNames::Rows(&[row(
+            Statuses::Only(&[498]),
+            Sign::Status,
+            Kind::Overloaded,
+        )]),
         charge: Charge { cached_input: false, ..Charge::CAUTIOUS },
         output_cap: Some(OutputCap::MaxCompletionTokens),
         batches: true,

@@ -57,11 +57,6 @@ fn parts(output: &[Value]) -> impl Iterator<Item = &Value> {
 pub(crate) fn usage(body: &Value) -> Option<Usage> {
     normalised(
         body,
-        &Fields {
-            input: "input_tokens",
-            details: "input_tokens_details",
-            output: "output_tokens",
-            output_details: "output_tokens_details",
-        },
+        &Fields { input: "input_tokens", details: "input_tokens_details", output: "output_tokens" },
     )
 }
