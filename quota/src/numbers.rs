@@ -54,7 +54,7 @@ numbers! {
     task_lease = 2.0 * SECOND, "µs", "then the policy's task is handed to another caller";
     pace = 0.25 * SECOND, "µs", "at least, between two runs of the policy, and between two questions of a caller that waits for a call to end";
     regain = 0.05, "part", "of the calls at once before an overload: regained each time all calls in flight have ended once";
-    never_drawn = 0.1, "part of the limit", "margin for wrong estimates of calls under way";
+    never_drawn = 0.1, "part of the limit", "margin for wrong estimates of calls under way, in tokens";
     horizon = 5.0 * SECOND, "µs", "longest wait given while the capacity is explored";
     blind_burst = 0.6, "part of the limit", "deepest burst tried with a provider that shows no bucket";
     first_burst = 2.5 * SECOND, "µs of the rate", "capacity while nothing is known";

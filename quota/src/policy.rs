@@ -62,11 +62,11 @@ pub(crate) fn run(
     for it in Dimension::ALL {
         let Some(most) = limits[it] else { continue };
         let (one, proven) = (&mut known.each[it], known.proven);
-        let before = one.capacity(proven, configured, numbers).value;
+        let before = one.capacity(it, proven, configured, numbers).value;
         let is_new = one.configured <= 0.0;
         one.begin_limit(most.value);
         // A deeper bucket is not fuller: the additional depth counts as drawn.
-        let deeper = one.capacity(proven, configured, numbers).value - before;
+        let deeper = one.capacity(it, proven, configured, numbers).value - before;
         change[it] = if is_new { 0.0 } else { deeper.max(0.0) };
         one.lowered = (one.lowered - numbers.yields * passed / numbers.episode).max(0.0);
         // A refused depth is tried again a day later.
@@ -139,7 +139,7 @@ impl Known {
         } else {
             Reasoned::new(most.value, Why::Strict)
         };
-        let capacity = one.capacity(self.proven, configured, numbers);
+        let capacity = one.capacity(it, self.proven, configured, numbers);
         Allowance { rate, capacity, window, most: most.value }
     }
 }

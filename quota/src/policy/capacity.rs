@@ -2,6 +2,7 @@
 
 use super::{Configured, KnownDimension};
 use crate::{
+    dimension::Dimension,
     numbers::Numbers,
     plan::{Reasoned, Why},
 };
@@ -9,13 +10,16 @@ use crate::{
 impl KnownDimension {
     pub(super) fn capacity(
         &self,
+        it: Dimension,
         proven: bool,
         configured: &Configured,
         numbers: &Numbers,
     ) -> Reasoned {
         let most = self.configured * (1.0 - self.hidden_part);
         let is_bucket = configured.bucket || self.is_even(numbers);
-        let deepest = if is_bucket { 1.0 - numbers.never_drawn } else { numbers.blind_burst };
+        // A request is no estimate.
+        let never_drawn = if it == Dimension::Requests { 0.0 } else { numbers.never_drawn };
+        let deepest = if is_bucket { 1.0 - never_drawn } else { numbers.blind_burst };
         let full = Reasoned::new(most * deepest, Why::Full);
         let mut capacity = if let Some(burst) = configured.burst {
             Reasoned::new(burst * most / configured.window, Why::Configured)
@@ -36,7 +40,8 @@ impl KnownDimension {
             capacity = capacity.min(Reasoned::new(safe, Why::TooDeep));
         }
         if !proven {
-            capacity = capacity.min(Reasoned::new(most * numbers.unproven, Why::Unproven));
+            let trusted = (most * numbers.unproven).max(numbers.grow * self.safe_depth);
+            capacity = capacity.min(Reasoned::new(trusted, Why::Unproven));
         }
         capacity
     }

@@ -226,14 +226,15 @@ impl KnownDimension {
         self.even_readings >= numbers.even
     }
 
-    /// Records the maximum drawn. An amount drawn a while ago went well if nothing was refused
-    /// since.
+    /// Records the maximum drawn since the last run, 0 if no call was admitted. An amount drawn a
+    /// while ago went well if nothing was refused since.
     pub(super) fn observe_peak(&mut self, peak: f64, now: f64, numbers: &Numbers) {
         let (at, seen) = self.last_look;
-        if now >= at + numbers.quiet {
+        let is_past = now >= at + numbers.quiet;
+        if is_past {
             self.safe_depth = self.safe_depth.max(seen);
-            self.last_look = (now, peak);
-        } else if at <= 0.0 {
+        }
+        if at <= 0.0 || is_past && peak > 0.0 {
             self.last_look = (now, peak);
         }
     }

@@ -38,7 +38,7 @@ impl Known {
         let one = &mut self.each[it];
         let was_even = one.is_even(numbers);
         one.learn_refusal(&refusal, configured, numbers);
-        let capacity = one.capacity(self.proven, configured, numbers).value;
+        let capacity = one.capacity(it, self.proven, configured, numbers).value;
         // When the gate opens there is room for this call, and no more than part of a unit besides.
         let room = (capacity - need - drawn[it]).floor();
         change[it] = if was_even && !one.is_even(numbers) { room } else { change[it].max(room) };

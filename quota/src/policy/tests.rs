@@ -379,6 +379,19 @@ fn a_burst_went_well_when_nothing_was_refused_for_a_while() {
     case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
     assert_reasoned(case.idle(0.6).capacity, 2_500.0, Why::First);
     assert_reasoned(case.idle(0.2).capacity, 13_000.0, Why::Explored);
+    // Runs without a call between them do not hide what was drawn before.
+    let mut case = Case::proven(limits());
+    case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
+    (0..4).for_each(|_| drop(case.idle(0.3)));
+    case.after(0.3, Seen { peak: 12_000.0, ..Seen::default() });
+    case.idle(0.3);
+    assert_reasoned(case.idle(0.5).capacity, 15_600.0, Why::Explored);
+    // Before an answer the bursts count too.
+    let bucket = Limits { token_bucket: true, ..limits() };
+    let mut case = Case::new(bucket);
+    assert_reasoned(case.idle(1.0).capacity, 15_000.0, Why::Unproven);
+    case.draws(15_000.0);
+    assert_reasoned(case.idle(1.0).capacity, 19_500.0, Why::Unproven);
     // A refusal in between stops this.
     let mut case = Case::proven(limits());
     case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
