@@ -216,7 +216,14 @@ fn append_members(
         let name = format!("{prefix}{}", encode_path(path));
         let fault = match entry {
             Err(fault) => Some(fault),
-            Ok(_) if !has_archive_extension(path) => None,
+            // The only file of a compressed one is not measured: it is read once.
+            Ok(entry) if !has_archive_extension(path) && depth == 0 && entry.size.is_none() => None,
+            Ok(mut entry) if !has_archive_extension(path) => {
+                match entry.count_document(max_bytes(path, limits)) {
+                    Err(fault) if budget.is_spent() => return Err(fault),
+                    counted => counted.err(),
+                }
+            }
             Ok(_) if depth + 1 >= MAX_DEPTH => Some(too_deep()),
             Ok(mut entry) => {
                 match append_nested_members(&mut entry, path, &name, limits, depth, all) {
@@ -325,8 +332,9 @@ fn visit_entries(
         Format::Tar => tarred::visit_entries(&mut budget.bound(bytes), format, budget, &mut visit),
         Format::Mbox => {
             for (number, message) in (1_u32..).zip(mailbox::messages(bytes)) {
+                let size = Some(message.len() as u64);
                 let mut reader = budget.bound(message);
-                let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
+                let entry = Entry { format, size, reader: &mut reader, budget: budget.clone() };
                 if visit(&format!("{number:05}.eml"), Ok(entry))?.is_break() {
                     break;
                 }
@@ -347,9 +355,19 @@ fn visit_entries(
             if is_tar {
                 return tarred::visit_entries(&mut reader, format, budget, &mut visit);
             }
-            let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
+            let entry = Entry { format, size: None, reader: &mut reader, budget: budget.clone() };
             visit(inner_name(name), Ok(entry)).map(drop)
         }
+    }
+}
+
+/// Returns the most bytes of a document. A file of records may be as large as an archive.
+fn max_bytes(path: &str, limits: &Limits) -> u64 {
+    let is_table = path.to_ascii_lowercase().ends_with(".parquet");
+    match Format::detect(b"", path) {
+        Ok(Format::Csv | Format::Jsonl) => limits.archive_bytes,
+        _ if is_table => limits.archive_bytes,
+        _ => limits.bytes,
     }
 }
 

@@ -359,6 +359,41 @@ async fn archives_within_an_archive_have_one_budget_together() {
     }
 }
 
+/// Each document is within the limits or fails alone, but all together unpack to gigabytes.
+#[test]
+fn documents_of_archives_within_an_archive_have_one_budget_together() {
+    let limits = Limits::default();
+    let listed_within = |inner: &[u8], extension: &str| {
+        let names: Vec<String> = (0..400).map(|number| format!("{number}.{extension}")).collect();
+        let files: Vec<(&str, &[u8])> = names.iter().map(|it| (it.as_str(), inner)).collect();
+        archives::list_members(&archive(&files), "all.zip", &limits)
+    };
+    let (fits, large) = (vec![b'a'; 8 << 20], vec![b'a'; 17 << 20]);
+    for (inner, extension) in [(archive(&[("a.txt", &fits)]), "zip"), (gzip(&fits), "gz")] {
+        let refused = listed_within(&inner, extension).unwrap_err().to_string();
+        assert!(refused.contains("the unpacked "), "{extension}: {refused}");
+    }
+    // Each of these is known to be too large, so that none is read.
+    let members = listed_within(&archive(&[("a.txt", &large)]), "zip").unwrap().unwrap();
+    assert_eq!(members.len(), 400);
+    for member in members {
+        let fault = member.fault.map(|fault| fault.to_string()).unwrap_or_default();
+        assert!(fault.contains("the file has 17825792 bytes"), "{}: {fault}", member.name);
+    }
+    // A file of records may be as large as an archive.
+    assert_eq!(listed(&stored(&[("a.csv", &large)]), "all.zip"), [("a.csv".to_owned(), None)]);
+}
+
+/// The directory states fewer bytes than a file has.
+#[test]
+fn no_more_than_the_stated_size_is_unpacked() {
+    let mut bytes = archive(&[("a.txt", &vec![b'a'; 1 << 20])]);
+    let directory = bytes.windows(4).position(|it| it == b"PK\x01\x02").unwrap();
+    bytes[directory + 24..directory + 28].copy_from_slice(&9_u32.to_le_bytes());
+    let fault = member(&bytes, "all.zip", "a.txt").unwrap_err().to_string();
+    assert!(fault.contains("larger than its declared"), "{fault}");
+}
+
 /// A name of a gigabyte, of which the file contains a megabyte: the tar reader holds a name in
 /// memory as a whole.
 #[tokio::test]

@@ -19,6 +19,8 @@ const MAX_SHOWN: usize = 200;
 /// A member that can be read.
 pub(super) struct Entry<'a> {
     pub(super) format: Format,
+    /// Unpacked size as the archive states it; its reader gives no more.
+    pub(super) size: Option<u64>,
     pub(super) reader: &'a mut dyn Read,
     pub(super) budget: Budget,
 }
@@ -33,6 +35,23 @@ impl Entry<'_> {
             return Err(Unreadable::TooLarge { what: "file".into(), size, most });
         }
         Ok(bytes)
+    }
+
+    /// Counts a document against the budget. Its size is measured if the archive does not state it.
+    ///
+    /// # Errors
+    /// [`Unreadable::TooLarge`] if the document has more than `most` bytes, or if the budget is
+    /// spent.
+    pub(super) fn count_document(&mut self, most: u64) -> Result<(), Unreadable> {
+        let size = match self.size {
+            Some(size) => size,
+            None => std::io::copy(&mut self.reader.take(most + 1), &mut std::io::sink())
+                .map_err(|error| self.budget.fault(self.format, &error))?,
+        };
+        if size > most {
+            return Err(Unreadable::TooLarge { what: "file".into(), size, most });
+        }
+        self.budget.take_document(size)
     }
 }
 
@@ -68,6 +87,9 @@ pub(super) fn shorten_path(path: &str) -> String {
 pub(super) struct Budget {
     most: u64,
     left: Rc<Cell<u64>>,
+    most_of_documents: u64,
+    /// Bytes left for the documents, which are unpacked later, one at a time.
+    left_for_documents: Rc<Cell<u64>>,
     most_entries: u32,
     entries: Rc<Cell<u32>>,
 }
@@ -80,7 +102,9 @@ impl Budget {
         // Folders and hidden files are no documents, but take time.
         let most_entries = limits.members.saturating_mul(ENTRIES_OF_A_MEMBER);
         let (left, entries) = (Rc::new(Cell::new(most)), Rc::default());
-        Self { most, left, most_entries, entries }
+        let left_for_documents = Rc::new(Cell::new(by_ratio));
+        let most_of_documents = by_ratio;
+        Self { most, left, most_of_documents, left_for_documents, most_entries, entries }
     }
 
     /// Returns a budget of at most `most` bytes.
@@ -100,6 +124,17 @@ impl Budget {
             true => Err(Unreadable::TooManyMembers { most: self.most_entries }),
             false => Ok(()),
         }
+    }
+
+    /// Takes the bytes of a document. If too few are left, the whole budget is spent.
+    fn take_document(&self, size: u64) -> Result<(), Unreadable> {
+        if let Some(left) = self.left_for_documents.get().checked_sub(size) {
+            self.left_for_documents.set(left);
+            return Ok(());
+        }
+        self.left.set(0);
+        let most = self.most_of_documents;
+        Err(Unreadable::TooLarge { what: "unpacked archive".into(), size: most + 1, most })
     }
 
     /// Returns whether the bytes are used up.

@@ -19,6 +19,13 @@ pub(super) struct Message<'a> {
     opened: Option<Cursor<Cow<'a, [u8]>>>,
 }
 
+impl Message<'_> {
+    /// Returns the number of bytes as stored.
+    pub(super) fn len(&self) -> usize {
+        self.raw.len()
+    }
+}
+
 impl Read for Message<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.opened.get_or_insert_with(|| Cursor::new(unquote_from_lines(self.raw))).read(buffer)

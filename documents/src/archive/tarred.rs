@@ -49,7 +49,8 @@ pub(super) fn visit_entries(
         let flow = match entry.header().entry_type() {
             EntryType::Directory => continue,
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-                let entry = Entry { format, reader: &mut entry, budget: budget.clone() };
+                let size = Some(entry.size());
+                let entry = Entry { format, size, reader: &mut entry, budget: budget.clone() };
                 visit(path, Ok(entry))?
             }
             _ => visit(path, Err(not_a_file(path)))?,

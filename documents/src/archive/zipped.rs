@@ -111,8 +111,9 @@ fn visit_member<R: Read>(
                 let what = "it is packed by a method that is not read; pack it with Deflate";
                 return visit(&path, Err(Unreadable::NoMember { what: what.into() }));
             }
+            let size = Some(file.size());
             let mut reader = budget.bound(file);
-            visit(&path, Ok(Entry { format, reader: &mut reader, budget: budget.clone() }))
+            visit(&path, Ok(Entry { format, size, reader: &mut reader, budget: budget.clone() }))
         }
         Err(ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)) => {
             visit(&path, Err(Unreadable::Encrypted { format }))
