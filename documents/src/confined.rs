@@ -14,11 +14,12 @@ use std::{
 };
 
 use bytes::Bytes;
+use memchr::memmem;
 
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStderr, ChildStdout, Command},
     time::timeout,
 };
 
@@ -49,6 +50,8 @@ pub enum Ended {
     Output(Vec<u8>),
     /// An exit without success: the work was too much for the process.
     Crashed,
+    /// An allocation failed: the work needs more memory than the bounds allow.
+    OutOfMemory,
     /// Killed at the end of its time.
     TooSlow,
 }
@@ -103,7 +106,7 @@ impl Confined {
         bounds: Bounds,
         parts: &Parts<'_>,
     ) -> io::Result<Ended> {
-        let mut child = self.start()?;
+        let mut child = self.start(Stdio::null())?;
         let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Ok(Ended::Crashed);
         };
@@ -134,25 +137,26 @@ impl Confined {
             io::Result::Ok((output, child.wait().await?))
         };
         match timeout(bounds.time, read_result).await {
-            Ok(ended) => Ok(ended_with(ended?)),
+            Ok(ended) => Ok(ended_with(ended?, b"")),
             Err(_) => Ok(Ended::TooSlow),
         }
     }
 
-    fn start(&self) -> io::Result<Child> {
+    fn start(&self, stderr: Stdio) -> io::Result<Child> {
         self.command()
             .env_clear()
             .envs(command::allowed_environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .kill_on_drop(true)
             .spawn()
     }
 
     async fn run_on(&self, input: &[&[u8]], most: u64) -> io::Result<Ended> {
-        let mut child = self.start()?;
+        let mut child = self.start(Stdio::piped())?;
         let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let stderr = child.stderr.take();
         let write = async {
             if let Some(stdin) = &mut stdin {
                 for piece in input {
@@ -170,13 +174,33 @@ impl Confined {
             }
             io::Result::Ok(output)
         };
-        let ((), output) = tokio::join!(write, read);
-        Ok(ended_with((output?, child.wait().await?)))
+        let ((), output, told) = tokio::join!(write, read, read_end(stderr));
+        Ok(ended_with((output?, child.wait().await?), &told?))
     }
 }
 
-fn ended_with((output, status): (Vec<u8>, ExitStatus)) -> Ended {
-    if status.success() { Ended::Output(output) } else { Ended::Crashed }
+fn ended_with((output, status): (Vec<u8>, ExitStatus), stderr: &[u8]) -> Ended {
+    // The standard library writes this before it aborts.
+    let is_out_of_memory = || memmem::find(stderr, b"memory allocation of ").is_some();
+    match status.success() {
+        true => Ended::Output(output),
+        false if is_out_of_memory() => Ended::OutOfMemory,
+        false => Ended::Crashed,
+    }
+}
+
+/// Reads a process's standard error to its end, and returns the last 4 KiB.
+async fn read_end(stderr: Option<ChildStderr>) -> io::Result<Vec<u8>> {
+    let (mut last, mut read) = (Vec::new(), [0; 4 << 10]);
+    let Some(mut stderr) = stderr else { return Ok(last) };
+    loop {
+        let count = stderr.read(&mut read).await?;
+        if count == 0 {
+            return Ok(last);
+        }
+        last.extend_from_slice(&read[..count]);
+        last.drain(..last.len().saturating_sub(read.len()));
+    }
 }
 
 /// Written before each request for a part; [`RESULT_TAG`] before the result.

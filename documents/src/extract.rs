@@ -66,6 +66,9 @@ fn extract_within(
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Unreadable::Empty);
     }
+    if bytes.iter().all(|byte| *byte == 0) {
+        return Err(Unreadable::Zeros);
+    }
     let (format, deadline) = (Format::detect(bytes, name)?, Deadline::from_limits(limits));
     if format.is_picture() {
         return picture(bytes, format, limits, depth);

@@ -11,6 +11,7 @@ mod uuencode;
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
+    mem,
 };
 
 use mail_parser::{
@@ -44,9 +45,10 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let bytes =
         boundaries::with_unique_boundaries(unwrap_emlx(decoded.as_deref().unwrap_or(bytes)));
     let bytes = encoded_words::join_split_words(with_header_in_utf8(bytes));
-    let message = MessageParser::default()
+    let mut message = MessageParser::default()
         .parse(&*bytes)
         .ok_or_else(|| Unreadable::damaged(Format::Eml, "it has no header"))?;
+    drop_deep_messages(&mut message);
     Ok(message_text(&message, context.depth, context.tally, text_of))
 }
 
@@ -145,6 +147,29 @@ fn message_text(
     }
     parts.retain(|part| !part.trim().is_empty());
     parts.join("\n\n")
+}
+
+/// Drops the messages that lie too deep to be read, one after the other: dropped with the message
+/// around them, thousands of them overflow the stack.
+fn drop_deep_messages(message: &mut Message<'_>) {
+    let mut level: Vec<&mut Message<'_>> = vec![message];
+    for _ in 0..=MAX_DEPTH {
+        let parts = level.into_iter().flat_map(|message| &mut message.parts);
+        level = parts
+            .filter_map(|part| match &mut part.body {
+                PartType::Message(message) => Some(message),
+                _ => None,
+            })
+            .collect();
+    }
+    let mut dropped: Vec<Message<'_>> = level.into_iter().map(mem::take).collect();
+    while let Some(mut message) = dropped.pop() {
+        for part in &mut message.parts {
+            if let PartType::Message(message) = &mut part.body {
+                dropped.push(mem::take(message));
+            }
+        }
+    }
 }
 
 /// Returns the date, as it is written if it is not in the usual form.
@@ -319,6 +344,7 @@ fn read_attachment(
     let name = part.attachment_name().unwrap_or("without a name");
     let name = &*name.split_whitespace().collect::<Vec<_>>().join(" ");
     if depth >= MAX_DEPTH {
+        tally.add_in_part(Kind::UnreadParts, 1, name);
         return format!("[Attachment {name}: it is attached too deeply]");
     }
     let read = match &part.body {

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use image::{
-    DynamicImage, ImageDecoder, ImageFormat, ImageReader, codecs::jpeg::JpegEncoder,
+    DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, codecs::jpeg::JpegEncoder,
     imageops::FilterType, metadata::Orientation,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -43,12 +43,22 @@ pub(crate) fn read_picture(
     format: Format,
     limits: &Limits,
 ) -> Result<(Picture, usize), Unreadable> {
-    let damaged = |error: image::ImageError| Unreadable::damaged(format, error);
     let (kind, media_type) = match format {
         Format::Png => (ImageFormat::Png, "image/png"),
         Format::Jpeg => (ImageFormat::Jpeg, "image/jpeg"),
         Format::Webp => (ImageFormat::WebP, "image/webp"),
         _ => (ImageFormat::Tiff, "image/png"),
+    };
+    let fault = |error: ImageError| {
+        // The header is read without bounds.
+        let size = || ImageReader::with_format(Cursor::new(bytes), kind).into_dimensions().ok();
+        match (&error, size()) {
+            (ImageError::Limits(_), Some((width, height))) => {
+                let (most, megabytes) = (MAX_EDGE, MAX_UNPACKED / 1_000_000);
+                Unreadable::PictureTooLarge { format, width, height, most, megabytes }
+            }
+            _ => Unreadable::damaged(format, error),
+        }
     };
     let mut reader = ImageReader::with_format(Cursor::new(bytes), kind);
     let mut bounds = image::Limits::default();
@@ -56,9 +66,9 @@ pub(crate) fn read_picture(
     bounds.max_image_height = Some(MAX_EDGE);
     bounds.max_alloc = Some(MAX_UNPACKED);
     reader.limits(bounds);
-    let mut decoder = reader.into_decoder().map_err(damaged)?;
+    let mut decoder = reader.into_decoder().map_err(fault)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let mut picture = DynamicImage::from_decoder(decoder).map_err(damaged)?;
+    let mut picture = DynamicImage::from_decoder(decoder).map_err(fault)?;
     picture.apply_orientation(orientation);
     let fits = picture.width().max(picture.height()) <= limits.picture_edge
         && bytes.len() as u64 <= limits.picture_bytes;
@@ -70,7 +80,7 @@ pub(crate) fn read_picture(
             bytes: bytes.to_vec(),
         }
     } else {
-        encode_within_bounds(&picture, format != Format::Jpeg, limits).map_err(damaged)?
+        encode_within_bounds(&picture, format != Format::Jpeg, limits).map_err(fault)?
     };
     let count = if format == Format::Tiff { count_tiff_directories(bytes) } else { 1 };
     Ok((picture, count))

@@ -251,7 +251,7 @@ impl Reader {
                 .await?
             {
                 Ended::Output(output) => Ok(output),
-                Ended::Crashed => Err(Unreadable::ArchiveCrashed),
+                Ended::Crashed | Ended::OutOfMemory => Err(Unreadable::ArchiveCrashed),
                 Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),
             },
         )
@@ -294,9 +294,7 @@ impl Reader {
             Err(unreadable) => return Ok(Err(unreadable)),
         };
         let task = task_line(name, limits, Work::Extract)?;
-        let memory = limits.memory >> 20;
-        let reason = format!("its parser crashed, or needed more than {memory} MiB of memory");
-        let crashed = || Err(Unreadable::damaged(format, &*reason));
+        let crashed = || Err(Unreadable::damaged(format, "its parser crashed"));
         Ok(
             match self
                 .run_in_slot(self.helper_or_error()?, &[&task, &bytes], bounds_of(&limits))
@@ -306,6 +304,10 @@ impl Reader {
                     serde_json::from_slice(&output).unwrap_or_else(|_| crashed())
                 }
                 Ended::Crashed => crashed(),
+                Ended::OutOfMemory => {
+                    let mebibytes = limits.memory >> 20;
+                    Err(Unreadable::TooMuchMemory { format, mebibytes })
+                }
                 Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),
             },
         )

@@ -12,6 +12,9 @@ pub enum Unreadable {
     /// A document without content.
     #[error("the document is empty")]
     Empty,
+    /// A file of zeros alone, as a broken copy leaves it.
+    #[error("the file has no text: it is binary zeros alone; copy it anew from its origin")]
+    Zeros,
     /// Neither a text nor a known format.
     #[error(
         "this is binary data; convert it to text, Markdown, HTML, PDF, DOCX, XLSX, PPTX, ODT or EPUB first"
@@ -57,6 +60,30 @@ pub enum Unreadable {
         size: u64,
         /// The limit in bytes.
         most: u64,
+    },
+    /// A picture with too many pixels.
+    #[error(
+        "the {format} has {width} × {height} pixels; at most {most} on an edge and {megabytes} MB unpacked are read; scale it down"
+    )]
+    PictureTooLarge {
+        /// The format.
+        format: Format,
+        /// Its width in pixels.
+        width: u32,
+        /// Its height in pixels.
+        height: u32,
+        /// The limit of an edge in pixels.
+        most: u32,
+        /// The limit of the unpacked picture in megabytes.
+        megabytes: u64,
+    },
+    /// A document whose reader needs more memory than it may take.
+    #[error("the {format} needs more than {mebibytes} MiB of memory to read; split it")]
+    TooMuchMemory {
+        /// The format.
+        format: Format,
+        /// The limit in mebibytes.
+        mebibytes: u64,
     },
     /// A PDF with too many pages.
     #[error("the PDF has {pages} pages; at most {most} are read (documents.max-pages); split it")]

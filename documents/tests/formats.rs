@@ -192,10 +192,18 @@ async fn a_parser_that_never_ends_is_killed() {
 
     let crash = shell("kill -SEGV $$", Duration::from_secs(60));
     let read = crash.read(Bytes::from(pdf(&["x"])), "a.pdf").await.unwrap();
+    assert_eq!(read.unwrap_err().to_string(), "the PDF is damaged: its parser crashed");
+    let full = shell(
+        "echo memory allocation of 9 bytes failed >&2; kill -ABRT $$",
+        Duration::from_secs(60),
+    );
+    let read = full.read(Bytes::from(pdf(&["x"])), "a.pdf").await.unwrap();
     assert_eq!(
         read.unwrap_err().to_string(),
-        "the PDF is damaged: its parser crashed, or needed more than 1024 MiB of memory"
+        "the PDF needs more than 1024 MiB of memory to read; split it"
     );
+    let zeros = extract(&[0; 99], "zeros.txt", &Limits::default()).unwrap_err();
+    assert_eq!(zeros, Unreadable::Zeros);
 }
 
 fn tempfile_path() -> std::path::PathBuf {

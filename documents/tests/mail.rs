@@ -4,7 +4,7 @@
 mod common;
 
 use common::eml;
-use tidegate_documents::{Extracted, Format, Limits, Unreadable, extract};
+use tidegate_documents::{Extracted, Format, Limits, Unreadable, extract, left_out::Kind};
 
 fn read(bytes: &[u8], name: &str) -> Result<Extracted, Unreadable> {
     extract(bytes, name, &Limits::default())
@@ -166,4 +166,17 @@ fn the_root_of_related_parts_is_named() {
         Content-Type: text/csv\r\nContent-ID: <i>\r\n\r\na,b\r\n--b\r\n\
         Content-Type: text/html\r\nContent-ID: <m>\r\n\r\n<p>the <b>root</b></p>\r\n--b--\r\n";
     assert_eq!(said(part.as_bytes()), "the root\n\n## Attachment: without a name\n\na,b");
+}
+
+#[test]
+fn messages_within_messages_are_read_to_a_bounded_depth() {
+    let nested = |levels: usize| {
+        let outer = "From: a@b.c\nContent-Type: message/rfc822\n\n".repeat(levels);
+        read(format!("{outer}Subject: Ebb\n\nThe tide turns.").as_bytes(), "a.eml").unwrap()
+    };
+    assert!(nested(4).text.contains("The tide turns."), "{}", nested(4).text);
+    assert!(nested(4).left_out.is_empty());
+    let deep = nested(50_000);
+    assert!(deep.text.contains("it is attached too deeply"), "{}", deep.text);
+    assert_eq!(deep.left_out.count(Kind::UnreadParts), 1);
 }

@@ -141,3 +141,15 @@ fn damaged_pictures() {
         assert!(well < 500, "{format:?}");
     }
 }
+
+#[test]
+fn a_picture_of_too_many_pixels_is_named_with_its_size() {
+    let mut bytes = file(&drawn(60, 100), ImageFormat::Png);
+    // The width and the height, and the header's checksum.
+    bytes[16..24].copy_from_slice(&[60_000_u32.to_be_bytes(); 2].concat());
+    let mut checksum = flate2::Crc::new();
+    checksum.update(&bytes[12..29]);
+    bytes[29..33].copy_from_slice(&checksum.sum().to_be_bytes());
+    let refused = read(&bytes, &Limits::default()).unwrap_err().to_string();
+    assert!(refused.contains("60000 × 60000 pixels; at most 30000 on an edge"), "{refused}");
+}

@@ -41,7 +41,7 @@ impl Reader {
                     serde_json::from_slice(&output).map_err(|_| too_much())?;
                 rows.map_err(invalid)
             }
-            Ended::Crashed | Ended::TooSlow => Err(too_much()),
+            Ended::Crashed | Ended::OutOfMemory | Ended::TooSlow => Err(too_much()),
         }
     }
 }

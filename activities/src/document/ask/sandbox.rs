@@ -181,7 +181,7 @@ async fn run_in_process<T: for<'de> Deserialize<'de>>(
     let work = serde_json::to_vec(work).map_err(|error| failed(error.into()))?;
     match reader.run(ARGUMENT, &[&work], BOUNDS).await.map_err(failed)? {
         Ended::Output(output) => Ok(serde_json::from_slice(&output).ok()),
-        Ended::Crashed | Ended::TooSlow => Ok(None),
+        Ended::Crashed | Ended::OutOfMemory | Ended::TooSlow => Ok(None),
     }
 }
 
