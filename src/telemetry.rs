@@ -44,8 +44,9 @@ pub enum LogFormat {
     Json,
 }
 
-/// A worker's default filter: its own steps, and warnings of the libraries below.
-pub const WORKER: &str = "info,temporalio_sdk_core=warn,temporalio_client=warn,temporalio_common=warn,h2=warn,hyper=warn";
+/// A worker's default filter: its own steps, and warnings of the libraries below. The client's retries
+/// are many; the worker itself says when Temporal does not answer.
+pub const WORKER: &str = "info,temporalio_sdk_core=warn,temporalio_client=warn,temporalio_client::retry=error,temporalio_common=warn,h2=warn,hyper=warn";
 
 /// A filter for lines about batches alone: the libraries below warn of each retried attempt.
 pub const OURS: &str = "off,tidegate=info,tidegate_activities=info,tidegate_quota=info,tidegate_workflows=info,tidegate_providers=info";

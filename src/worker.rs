@@ -175,12 +175,7 @@ pub(crate) async fn run_process(
     }
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
     telemetry.set_ready(true);
-    let batches = async {
-        // The counts are needed for the metrics page alone.
-        if telemetry.bound().is_some() {
-            batches::report(&temporal, quota, telemetry, ended.cancelled()).await;
-        }
-    };
+    let batches = batches::report(&temporal, quota, telemetry, ended.cancelled());
     let (result, kept, ()) = tokio::join!(work, upkeep, batches);
     settle(&services.guard).await;
     info!("stopped");

@@ -1,11 +1,14 @@
 //! Counts batches as a metric, from Temporal's list, so that each worker reports the same. It also
 //! notices whether Temporal answers.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use tidegate_quota::Quota;
 use tokio::time::{MissedTickBehavior, interval};
-use tracing::debug;
+use tracing::{debug, info, warn};
 
 use crate::{
     metrics,
@@ -39,6 +42,7 @@ pub(super) async fn report(
     let mut stop = std::pin::pin!(stop);
     let mut beat = interval(EVERY);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut away_since = None;
     loop {
         tokio::select! {
             () = &mut stop => break,
@@ -48,6 +52,7 @@ pub(super) async fn report(
         let is_away = seen.as_ref().is_err_and(|error| error.is::<Away>());
         telemetry.set_cut_off(is_away);
         metrics::temporal_away(is_away);
+        log_change(&mut away_since, is_away, temporal.address());
         match seen {
             Ok(counts) => {
                 for (state, batches) in counts {
@@ -57,6 +62,20 @@ pub(super) async fn report(
             // The last counts stay.
             Err(error) => debug!("batches are not counted: {error:#}"),
         }
+    }
+}
+
+/// Logs once that Temporal does not answer, and once that it is back.
+fn log_change(away_since: &mut Option<Instant>, is_away: bool, address: &str) {
+    if !is_away {
+        if let Some(since) = away_since.take() {
+            info!("Temporal at {address} is back after {:.0?}", since.elapsed());
+        }
+    } else if away_since.is_none() {
+        *away_since = Some(Instant::now());
+        warn!(
+            "Temporal at {address} does not answer; calls under way end, and nothing new begins until it is back"
+        );
     }
 }
 
@@ -86,4 +105,23 @@ async fn count_batches(
 
 fn float(count: usize) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absence_of_temporal_lasts_until_it_answers() {
+        let mut away_since = None;
+        log_change(&mut away_since, false, "http://t:7233");
+        assert_eq!(away_since, None);
+        log_change(&mut away_since, true, "http://t:7233");
+        let first = away_since;
+        assert!(first.is_some());
+        log_change(&mut away_since, true, "http://t:7233");
+        assert_eq!(away_since, first);
+        log_change(&mut away_since, false, "http://t:7233");
+        assert_eq!(away_since, None);
+    }
 }
