@@ -265,6 +265,9 @@ fn find_cause(
             unused_output_note(model, snapshot)
         ));
     }
+    if waits.unheard > 0 && waits.unheard == waits.working {
+        return Cause::slows(with_the_unheard(waits));
+    }
     if waits.slot > 0 {
         return Cause::slows(
             "its documents wait for a free slot: start more workers, or raise worker.max-concurrent-documents",
@@ -328,6 +331,18 @@ pub(super) fn with_the_gone(waits: &Waits) -> String {
     let (were, they) = if waits.gone == 1 { ("was", "it begins") } else { ("were", "they begin") };
     let documents = plural(waits.gone, "document");
     format!("{documents} {were} with a worker that is gone; {they} again within {}", duration(left))
+}
+
+/// Documents with workers whose entries in the registry have expired.
+fn with_the_unheard(waits: &Waits) -> String {
+    let left = waits.unheard_until.and_then(format::time_until).unwrap_or(Duration::ZERO)
+        + policy::FIRST_RETRY;
+    let (are, they) = if waits.unheard == 1 { ("is", "it starts") } else { ("are", "they start") };
+    let documents = plural(waits.unheard, "document");
+    format!(
+        "{documents} {are} with a worker that reports no more; {they} elsewhere within {}, if it is gone",
+        duration(left)
+    )
 }
 
 /// Documents that are retried after a failure.

@@ -30,6 +30,16 @@ fn the_gravest_cause_is_given() {
     assert!(why(&unwritten, &snapshot).starts_with("results cannot be written; until they can"));
     let slot = Waits { slot: 3, ..Waits::default() };
     assert!(why(&slot, &snapshot).contains("raise worker.max-concurrent-documents"));
+    let until = std::time::SystemTime::now() + Duration::from_secs(50);
+    let unheard =
+        Waits { working: 40, unheard: 40, unheard_until: Some(until), slot: 3, ..Waits::default() };
+    assert!(
+        why(&unheard, &snapshot).starts_with(
+            "40 documents are with a worker that reports no more; they start elsewhere"
+        ),
+        "{}",
+        why(&unheard, &snapshot)
+    );
     (snapshot.pause, snapshot.reason) = (Duration::from_secs(60), "holiday".to_owned());
     assert_eq!(
         why(&turn, &snapshot),

@@ -21,6 +21,10 @@ const BATCHES: [&str; 2] = ["_batch", "_batches"];
 pub(in crate::cli) struct Waits {
     /// With a worker: calling, or waiting in place for a near turn.
     pub(in crate::cli) working: u64,
+    /// Of those, with a worker that is missing in the registry, and not yet surely lost.
+    pub(in crate::cli) unheard: u64,
+    /// When the server gives up the last of these workers, if it is lost.
+    pub(in crate::cli) unheard_until: Option<SystemTime>,
     /// With a lost worker: they begin again when the server gives that worker up.
     pub(in crate::cli) gone: u64,
     /// When the server gives up the last lost worker.
@@ -111,6 +115,10 @@ impl Waits {
             }
             if step.started {
                 waits.working += 1;
+                if let Some(held) = step.held.as_ref().filter(|held| is_missing(held, live)) {
+                    waits.unheard += 1;
+                    waits.unheard_until = waits.unheard_until.max(Some(held.heard + held.patience));
+                }
                 waits.unwritten += u64::from(step.unwritten);
                 continue;
             }
@@ -161,7 +169,12 @@ impl Waits {
 /// One sign alone may mean a lost Redis or a late heartbeat.
 fn is_gone(held: &HeldBy, live: Option<&BTreeSet<&str>>) -> bool {
     let silent = SystemTime::now().duration_since(held.heard).unwrap_or_default();
-    live.is_some_and(|live| !live.contains(held.worker.as_str())) && silent > held.patience / 2
+    is_missing(held, live) && silent > held.patience / 2
+}
+
+/// Whether a worker is missing in the registry, where a live one writes every few seconds.
+fn is_missing(held: &HeldBy, live: Option<&BTreeSet<&str>>) -> bool {
+    live.is_some_and(|live| !live.contains(held.worker.as_str()))
 }
 
 /// Whether documents wait for this step. Activities of provider batches count only if they fail: they are
@@ -251,12 +264,19 @@ mod tests {
         let live = BTreeSet::from(["alive"]);
         let seen = Waits::count(&pending, Some(&live));
         assert_eq!((seen.gone, seen.working), (2, 2), "one of the dead was heard of just now");
+        assert_eq!(seen.unheard, 1);
+        let left = seen.unheard_until.unwrap().duration_since(SystemTime::now()).unwrap();
+        assert!((33..=35).contains(&left.as_secs()), "{left:?}");
         let left = seen.given_up.unwrap().duration_since(SystemTime::now()).unwrap();
         assert!((13..=15).contains(&left.as_secs()), "the last of them: {left:?}");
         assert!(!seen.most_are_gone());
         assert!(Waits::count(&pending[..2], Some(&live)).most_are_gone());
         let unknown = Waits::count(&pending, None);
-        assert_eq!((unknown.gone, unknown.working), (0, 4), "Redis is away: nobody knows");
+        assert_eq!(
+            (unknown.gone, unknown.unheard, unknown.working),
+            (0, 0, 4),
+            "Redis is away: nobody knows"
+        );
     }
 
     #[test]
