@@ -2,7 +2,7 @@
 
 mod expansion;
 
-use jsonschema::Validator;
+use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
 use self::expansion::Expansion;
@@ -39,11 +39,17 @@ impl SchemaValidator {
                 "schema would judge one value by more than {MAX_SCHEMAS} schemas, because it refers to the same ones again and again; refer to each once"
             )));
         }
+        if let Some(reference) = expansion.cycle {
+            return Err(Failure::invalid_input(format!(
+                "schema has references that lead only to each other, at \"{}\", so it checks nothing; let one of them lead to a schema",
+                cut(reference)
+            )));
+        }
         let validator = jsonschema::validator_for(schema).map_err(|error| {
             Failure::invalid_input(format!(
                 "schema is no JSON Schema that can be used, at \"{}\": {}",
                 error.instance_path(),
-                cut(&error.to_string())
+                describe_fault(schema, &error)
             ))
         })?;
         let is_harmless = expansion.schemas <= MAX_HARMLESS
@@ -65,6 +71,25 @@ impl SchemaValidator {
             };
             format!("{place}: {}", cut(&error.masked().to_string()))
         })
+    }
+}
+
+/// Describes why a schema cannot be used, with the remedy where the library gives none.
+fn describe_fault(schema: &Value, error: &ValidationError<'_>) -> String {
+    let (place, said) = (error.instance_path().to_string(), cut(&error.to_string()));
+    let at = schema.pointer(&place);
+    match (error.kind(), place.rsplit('/').next(), at) {
+        (ValidationErrorKind::Referencing(_), ..) => {
+            format!("{said}; only references within the schema (#/…) are followed")
+        }
+        (ValidationErrorKind::AnyOf { .. }, Some("type"), Some(given)) => format!(
+            "type is {}; write array, boolean, integer, null, number, object or string, or a list of them",
+            cut(&given.to_string())
+        ),
+        (_, Some("pattern"), Some(Value::String(_))) => {
+            "the pattern is no regular expression, or is too large: shorten it, above all its repetitions".to_owned()
+        }
+        _ => said,
     }
 }
 
@@ -145,8 +170,18 @@ mod tests {
     #[test]
     fn bad_schemas_are_refused_and_nothing_is_fetched() {
         for (bad, reason) in [
-            (json!({"type":"objct"}), "objct"),
+            (
+                json!({"properties":{"n":{"type":"objct"}}}),
+                "at \"/properties/n/type\": type is \"objct\"; write array",
+            ),
             (json!({"$ref":"https://example.com/x.json"}), "example.com"),
+            (json!({"$ref":"https://example.com/x.json"}), "only references within the schema"),
+            (json!({"pattern":"((a{999}){999}){999}"}), "too large"),
+            (
+                json!({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}),
+                "lead only to each other, at \"#/$defs/a\"",
+            ),
+            (json!({"$ref":"#"}), "lead only to each other"),
         ] {
             let failure = SchemaValidator::compile(&bad).unwrap_err();
             assert!(

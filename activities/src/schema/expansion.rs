@@ -12,7 +12,7 @@ const MAX_DEPTH: u32 = 200;
 
 /// The schemas that one value may be judged by.
 #[derive(Debug, Default)]
-pub(super) struct Expansion {
+pub(super) struct Expansion<'s> {
     /// The number of schemas, each counted as often as references lead to it. A reference to an
     /// enclosing schema counts as one.
     pub(super) schemas: u64,
@@ -21,10 +21,12 @@ pub(super) struct Expansion {
     /// Whether a pattern has lookaround or a backreference: the time to match it can exceed any
     /// multiple of the text's length.
     pub(super) has_costly_pattern: bool,
+    /// A reference to a schema that is a reference too, and so on back to this one.
+    pub(super) cycle: Option<&'s str>,
 }
 
-impl Expansion {
-    pub(super) fn measure(schema: &Value) -> Self {
+impl<'s> Expansion<'s> {
+    pub(super) fn measure(schema: &'s Value) -> Self {
         let found = Self::default();
         let mut count = Count { root: schema, known: HashMap::new(), depth: 0, found };
         let schemas = count.count(schema);
@@ -38,7 +40,7 @@ struct Count<'s> {
     known: HashMap<&'s str, Option<u64>>,
     /// References between the root and the schema that is being counted.
     depth: u32,
-    found: Expansion,
+    found: Expansion<'s>,
 }
 
 impl<'s> Count<'s> {
@@ -76,14 +78,15 @@ impl<'s> Count<'s> {
             return known.unwrap_or(1);
         }
         // An anchor, or a schema with its own address, counts as one.
-        let pointer =
-            to.strip_prefix('#').filter(|pointer| pointer.is_empty() || pointer.starts_with('/'));
-        let Some(target) = pointer.and_then(|pointer| self.root.pointer(pointer)) else {
+        let Some(target) = target(self.root, to) else {
             self.found.is_open = true;
             return 1;
         };
         if self.depth == MAX_DEPTH {
             return u64::MAX;
+        }
+        if self.is_cycle(to) {
+            self.found.cycle = Some(to);
         }
         self.known.insert(to, None);
         self.depth += 1;
@@ -92,6 +95,26 @@ impl<'s> Count<'s> {
         self.known.insert(to, Some(count));
         count
     }
+
+    /// Whether a reference leads to references alone, and back to itself.
+    fn is_cycle(&self, to: &str) -> bool {
+        let next = |to: &str| target(self.root, to)?.get("$ref")?.as_str();
+        let mut at = next(to);
+        for _ in 0..MAX_DEPTH {
+            match at {
+                Some(reference) if reference == to => return true,
+                Some(reference) => at = next(reference),
+                None => return false,
+            }
+        }
+        false
+    }
+}
+
+/// The schema that a reference leads to; `None` for an anchor or a schema with its own address.
+fn target<'s>(root: &'s Value, to: &str) -> Option<&'s Value> {
+    let pointer = to.strip_prefix('#')?;
+    (pointer.is_empty() || pointer.starts_with('/')).then(|| root.pointer(pointer)).flatten()
 }
 
 /// Whether a pattern needs backtracking: special groups, or references to groups.
