@@ -131,6 +131,9 @@ impl<const MANY: bool> BatchFlags<MANY> {
 fn value(option: &str, takes: Takes, raw: &Value) -> anyhow::Result<Option<Value>> {
     let given = raw.as_str().unwrap_or_default();
     Ok(Some(match takes {
+        Takes::Source if !paths::is_url(given) && !Path::new(given).exists() => {
+            return Err(usage(format!("{option}: {given} does not exist")));
+        }
         Takes::Documents | Takes::Source => paths::source_url(given)?.into(),
         Takes::Results => paths::output_url(given)?.into(),
         Takes::Text => text(option, given)?.into(),
@@ -306,5 +309,8 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("is not JSON"), "{error}");
+        let error =
+            given(&["-i", "x", "--truth", "no-such.jsonl"]).input().unwrap_err().to_string();
+        assert_eq!(error, "--truth: no-such.jsonl does not exist");
     }
 }

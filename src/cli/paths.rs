@@ -63,7 +63,7 @@ fn file_url(path: &Path) -> anyhow::Result<String> {
         .map_err(|()| usage(format!("{} is no absolute path", path.display())))
 }
 
-fn is_url(text: &str) -> bool {
+pub(super) fn is_url(text: &str) -> bool {
     text.contains("://")
 }
 

@@ -55,7 +55,7 @@ pub(super) fn dotted_path<T: AsRef<str>>(path: &[T]) -> String {
     let quoted = path
         .iter()
         .map(AsRef::as_ref)
-        .map(|part| if bare(part) { part.to_owned() } else { format!("\"{part}\"") });
+        .map(|part| if bare(part) { part.to_owned() } else { format!("{part:?}") });
     quoted.collect::<Vec<_>>().join(".")
 }
 

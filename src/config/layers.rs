@@ -157,6 +157,7 @@ pub(super) fn read(
         }
         layers = layers.merge(Toml::file_exact(file));
     }
+    let mut unknown = Vec::new();
     for (name, value) in variables {
         let Some(path) = key_path(&name) else { continue };
         let names = layers
@@ -165,6 +166,12 @@ pub(super) fn read(
             .and_then(|data| data.get(&Profile::Default).cloned())
             .unwrap_or_default();
         let path = match_spelling(path, &names);
+        if names_unknown_model(&path, &names) {
+            let what = "is not in the file, and a variable cannot spell a model's name; write [models.\"provider:model\"] into the file first";
+            let (key, what) = (dotted_path(&path[..2]), what.to_owned());
+            unknown.push(Fault { source: name, key, what });
+            continue;
+        }
         let value = parse_value(&path, &value);
         layers = layers.merge(Variable { name, path, value });
     }
@@ -177,7 +184,8 @@ pub(super) fn read(
     })?;
     let mut dict = data.get(&Profile::Default).cloned().unwrap_or_default();
     let sources = Sources::new(file, &layers, &dict);
-    let (config, faults) = parse(&mut dict, &sources);
+    let (config, mut faults) = parse(&mut dict, &sources);
+    faults.extend(unknown);
     match config {
         Some(config) => Ok((Config { sources, ..config }, faults)),
         None => Err(ConfigError { faults }),
@@ -243,6 +251,15 @@ fn match_spelling(path: Vec<String>, names: &Dict) -> Vec<String> {
         spelled.push(name);
     }
     spelled
+}
+
+/// Whether the path of a variable leads into a model that no file names.
+fn names_unknown_model(path: &[String], names: &Dict) -> bool {
+    let [section, name, _, ..] = path else { return false };
+    let models = names.get(section).and_then(Value::as_dict);
+    section == "models"
+        && !name.contains(':')
+        && !models.is_some_and(|models| models.contains_key(name))
 }
 
 /// Parses the text as TOML if it is a number, a boolean or a list; otherwise it stays a text.

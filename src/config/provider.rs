@@ -255,9 +255,9 @@ impl Provider {
             output_cap: self.cap(),
             api: self.api().unwrap_or_default(),
             region: Some(self.region()),
-            headers: self
-                .header_map()
-                .map_err(|(header, why)| fault(format!("headers.{header} {why}")))?,
+            headers: self.header_map().map_err(|(header, why)| {
+                fault(format!("headers.{} {why}", header.escape_debug()))
+            })?,
             errors: self
                 .errors
                 .iter()

@@ -219,6 +219,24 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
 }
 
 #[test]
+fn a_variable_changes_a_model_of_the_file_alone() {
+    let error = load("", &[("TIDEGATE_MODELS__NIX_M__RPM", "7")]).unwrap_err();
+    assert!(
+        error.contains(
+            "TIDEGATE_MODELS__NIX_M__RPM: models.nix-m is not in the file, and a variable"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_name_is_escaped_where_it_is_told() {
+    let text = "[providers.openai.headers]\n\"x\\ny\" = \"1\"";
+    let error = load(text, &[]).unwrap_err();
+    assert!(error.contains("headers.\"x\\ny\" is no header's name"), "{error}");
+}
+
+#[test]
 fn all_faults_are_told_together_and_name_the_variable() {
     let text = "[gate]\na = 1\njitter = 2\n[worker]\nmax-concurrent-documents = 0";
     let error = load(text, &[("TIDEGATE_GATE__PAUSE_TTL", "soon"), ("TIDEGATE_REDIS__URI", "x")])

@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use temporalio_client::{
     Client, UntypedQuery, UntypedSignal, UntypedWorkflow, UntypedWorkflowHandle,
     WorkflowCancelOptions, WorkflowCountAggregationGroup, WorkflowCountOptions,
@@ -29,6 +30,9 @@ use super::connection::Temporal;
 
 /// Maximum length of the list of running batches.
 const MANY: usize = 10_000;
+
+/// Most bytes of a batch's input: the limit of Temporal's servers for a payload.
+const MAX_INPUT_BYTES: usize = 2 << 20;
 
 /// Time limit for a query. A worker answers in milliseconds; silence means that there is no worker.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(4);
@@ -158,6 +162,12 @@ impl Temporal {
         input: &'a BatchInput,
     ) -> BoxFuture<'a, anyhow::Result<bool>> {
         async move {
+            // A codec may make it smaller.
+            if self.codec.is_none()
+                && let Some(fault) = describe_oversize(&serde_json::to_value(input)?)
+            {
+                anyhow::bail!("the batch {id} could not be started: {fault}");
+            }
             let options =
                 WorkflowStartOptions::new(self.task_queue().to_owned(), id.to_owned()).build();
             let started = self
@@ -459,6 +469,21 @@ pub(super) fn join_causes(error: &temporalio_common::error::IncomingError) -> St
     texts.join(": ")
 }
 
+/// Says that a batch's input is larger than Temporal takes, and which field is the largest; `None` if it
+/// is not.
+fn describe_oversize(input: &Value) -> Option<String> {
+    let size = |value: &Value| value.to_string().len();
+    let whole = size(input);
+    if whole <= MAX_INPUT_BYTES {
+        return None;
+    }
+    let fields = input.as_object()?.iter().map(|(name, value)| (size(value), name));
+    let (largest, name) = fields.max()?;
+    Some(format!(
+        "its input has {whole} bytes, {largest} of them in {name}, and Temporal takes at most {MAX_INPUT_BYTES}; make {name} smaller"
+    ))
+}
+
 pub(crate) fn json<T: Serialize + 'static>(value: &T) -> RawValue {
     RawValue::from_value(value, &PayloadConverter::default())
 }
@@ -474,4 +499,19 @@ pub(super) fn parse<T: DeserializeOwned>(value: RawValue) -> anyhow::Result<T> {
     }
     serde_json::from_slice(&payload.data)
         .context("this version cannot read the batch's answer; update tidegate")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_input_that_is_too_large_names_its_largest_field() {
+        assert_eq!(describe_oversize(&json!({"model": "a:b", "schema": {}})), None);
+        let schema = json!({"description": "x".repeat(3 << 20)});
+        let fault = describe_oversize(&json!({"model": "a:b", "schema": schema})).unwrap();
+        assert!(fault.contains("3145748 of them in schema"), "{fault}");
+    }
 }

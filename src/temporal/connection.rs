@@ -51,7 +51,7 @@ pub struct Temporal {
     client: Client,
     address: String,
     task_queue: String,
-    codec: Option<Codec>,
+    pub(super) codec: Option<Codec>,
 }
 
 impl fmt::Debug for Temporal {
