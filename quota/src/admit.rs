@@ -136,7 +136,7 @@ impl<'a> Admission<'a> {
     fn into_permit(self, backend: Backend) -> Permit {
         let Self { model, request, ask, .. } = self;
         let shared = &self.quota.shared;
-        shared.state_changes.record_open(&model.id);
+        shared.state_changes.record_open(&model.id, self.started);
         shared.record_wait(model, &request.lane, &ask, Duration::ZERO);
         metrics::record_admission(&model.id, &request.lane, self.started.elapsed());
         let renewal =

@@ -1,5 +1,7 @@
 //! The beat of a live worker: it reports itself, and reads shared data of the fleet.
 
+use std::time::Instant;
+
 use tracing::warn;
 
 use crate::{error::Error, fleet, metrics, quota::Quota, redis_store, store::Store as _};
@@ -64,10 +66,12 @@ impl Quota {
         metrics::set_workers(self.live_workers());
         for model in shared.poll_schedule.take_due(shared.models.keys()) {
             let Some(model) = shared.models.get(&model) else { continue };
+            let asked = Instant::now();
             match redis.inspect(model).await {
                 Ok(snapshot) => {
                     metrics::record_snapshot(model, &snapshot);
-                    shared.state_changes.record_snapshot(&model.id, &snapshot);
+                    let held = shared.holds.held.lock().models.contains_key(&model.id);
+                    shared.state_changes.record_snapshot(&model.id, &snapshot, asked, held);
                     shared.usage_history.record_snapshot(&model.id, &snapshot);
                     shared.usage_history.flush(redis, model).await;
                     shared.poll_schedule.record_snapshot(&model.id, &snapshot);

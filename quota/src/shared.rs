@@ -159,8 +159,6 @@ impl Shared {
         // Every worker also closes its own gate, in case Redis goes away.
         if let Some(pause) = &settlement.pause {
             let _ = self.local.pause(&self.share(model), pause).await;
-            let exhausted = settlement.signal == ProviderSignal::Exhausted;
-            self.state_changes.record_closed(&model.id, pause.length, &pause.reason, exhausted);
         }
         match (&self.redis, backend) {
             (Some(redis), Backend::Redis) => match redis.settle(model, settlement).await {
@@ -183,6 +181,12 @@ impl Shared {
                     self.wake(&model.id, room);
                 }
             }
+        }
+        // Recorded last: an admission that begins after this has met the closed gate.
+        if let Some(pause) = &settlement.pause {
+            let exhausted = settlement.signal == ProviderSignal::Exhausted;
+            let wait = Some(pause.length);
+            self.state_changes.record_closed(&model.id, wait, &pause.reason, exhausted);
         }
     }
 
