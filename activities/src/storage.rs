@@ -36,7 +36,7 @@ pub use self::{
 };
 use crate::host_rates::HostRates;
 
-pub use local::OddEntry;
+pub use local::{OddEntry, special};
 pub use stamp::Stamp;
 
 /// The roots that may be read and written.

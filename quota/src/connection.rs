@@ -53,6 +53,22 @@ impl fmt::Debug for Connection {
     }
 }
 
+/// Checks whether [`Connection::open`] can use a URL.
+pub(crate) fn check_url(url: &str) -> Result<(), String> {
+    let nodes = match url.split_once("://") {
+        Some(("redis+cluster", nodes)) => nodes,
+        Some(("redis+sentinel", rest)) => sentinels_and_master(rest)?.0,
+        _ => return Client::open(url).map(drop).map_err(|error| error.to_string()),
+    };
+    nodes.split(',').try_for_each(|node| check_url(&format!("redis://{node}")))
+}
+
+fn sentinels_and_master(rest: &str) -> Result<(&str, &str), String> {
+    rest.split_once('/')
+        .filter(|(_, master)| !master.is_empty())
+        .ok_or_else(|| "write redis+sentinel://host:port,host:port/master-name".to_owned())
+}
+
 impl Connection {
     /// Opens `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,host:port` or
     /// `redis+sentinel://host:port,host:port/master-name`. Connects at the first use, so that a
@@ -69,12 +85,7 @@ impl Connection {
                     .map_err(bad)?;
             Kind::Cluster { client: Box::new(client), connection: Mutex::new(None) }
         } else if let Some(rest) = url.strip_prefix("redis+sentinel://") {
-            let (nodes, master) =
-                rest.split_once('/').filter(|(_, master)| !master.is_empty()).ok_or_else(|| {
-                    Error::Address(
-                        "write redis+sentinel://host:port,host:port/master-name".to_owned(),
-                    )
-                })?;
+            let (nodes, master) = sentinels_and_master(rest).map_err(Error::Address)?;
             let nodes: Vec<String> =
                 nodes.split(',').map(|node| format!("redis://{node}")).collect();
             let client = SentinelClient::build(nodes, master, None, SentinelServerType::Master)

@@ -7,6 +7,7 @@ use tidegate_types::{Lane, ModelId, Tenant, Usage};
 use crate::{
     bucket::{Bucket, BucketLimit},
     budget::Budgets,
+    connection,
     dimension::Amounts,
     error::Error,
     metrics,
@@ -43,6 +44,14 @@ impl Quota {
         let Options { key_prefix, pause_ttl, answer_within, .. } = &options;
         let store = redis_store::Store::open_within(url, key_prefix, *pause_ttl, *answer_within)?;
         Ok(Self { shared: Arc::new(Shared::new(Some(store), models, options)) })
+    }
+
+    /// Checks whether [`Self::with_redis`] can use a URL. Connects to nothing.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn check_url(url: &str) -> Result<(), String> {
+        connection::check_url(url)
     }
 
     /// Creates a limiter for only this process.

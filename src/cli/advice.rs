@@ -1,22 +1,61 @@
 //! Advice on failures, by type.
 
+use tidegate_calls::worker_status::{WorkerStatus, worker_statuses};
+use tidegate_quota::{Limited, Quota};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 
 use super::{format, keys};
 pub(super) use crate::config::provider::setting;
-use crate::temporal::ANSWER_WITHIN;
+use crate::temporal::{ANSWER_WITHIN, Temporal};
 
 /// Advice for a batch that was asked to stop and still runs.
 pub(super) const CANCELLED: &str =
     "the batch was asked to stop: a worker ends what is under way and writes the report";
 
-/// Advice for a batch's task queue that no worker polls.
-pub(super) fn no_worker(task_queue: &str) -> String {
+/// Advice where no worker polls the task queue.
+pub(super) const START_WORKER: &str = "start one with `tidegate worker`; if one runs, check that it has this temporal.task-queue and namespace";
+
+/// Advice for a batch's task queue on which no worker answers.
+pub(super) async fn no_worker(
+    temporal: &Temporal,
+    task_queue: &str,
+    limiter: Option<&Quota>,
+) -> String {
+    let cards = match limiter {
+        Some(limiter) => worker_statuses(limiter).await.ok(),
+        None => None,
+    };
+    no_worker_among(temporal, task_queue, cards.as_deref())
+}
+
+/// Like [`no_worker`]. `cards` are the live workers, if they could be read.
+pub(super) fn no_worker_among(
+    temporal: &Temporal,
+    task_queue: &str,
+    cards: Option<&[(String, WorkerStatus)]>,
+) -> String {
     format!(
-        "no worker answers on the task queue \"{task_queue}\" within {}; start one with `tidegate worker`; if some run, they are too busy",
-        format::duration(ANSWER_WITHIN)
+        "no worker answers on the task queue \"{task_queue}\" of the namespace {} within {}; {}",
+        temporal.namespace(),
+        format::duration(ANSWER_WITHIN),
+        start_worker(&temporal.queue_named(task_queue), cards)
     )
+}
+
+/// The remedy for a queue, named as on the cards, on which no worker answers.
+fn start_worker(queue: &str, cards: Option<&[(String, WorkerStatus)]>) -> String {
+    let Some(cards) = cards else { return START_WORKER.to_owned() };
+    let of_queue = cards.iter().find(|(_, card)| card.queue == queue);
+    match (of_queue, cards.first()) {
+        (Some((name, _)), _) => {
+            format!("{name} is alive there, and too busy: start more with `tidegate worker`")
+        }
+        (None, Some((name, other))) => {
+            format!("{name} is alive, but serves {}: {START_WORKER}", other.queue)
+        }
+        (None, None) => format!("no worker is alive: {START_WORKER}"),
+    }
 }
 
 /// Advice on a call's fault. `status` is the answer's, if one came.
@@ -29,6 +68,52 @@ pub(super) fn after(kind: &str, status: Option<u16>, model: &ModelId) -> String 
         (Some(FailureType::Transient), Some(_)) => next("Overloaded", Some(model)),
         _ => next(kind, Some(model)),
     }
+}
+
+/// Advice on a failure with this message, which may name the limit or the budget to raise.
+pub(super) fn after_message(kind: &str, message: &str, model: Option<&ModelId>) -> String {
+    let named = match FailureType::parse(kind) {
+        Some(FailureType::TooLarge) => limit_of(message),
+        Some(FailureType::BudgetExceeded) => budget_of(message),
+        _ => None,
+    };
+    named.unwrap_or_else(|| next(kind, model))
+}
+
+/// How to raise the limit that a message of [`FailureType::TooLarge`] names.
+fn limit_of(message: &str) -> Option<String> {
+    if let Some((_, rest)) = message.split_once("are read (documents.") {
+        let key = rest.split(')').next()?;
+        return Some(format!("split these documents, or raise documents.{key} of the workers"));
+    }
+    let (needed, _) = message.split_once(", of which ")?;
+    let (amount, model) = needed.strip_prefix("the call needs ")?.split_once(" of ")?;
+    let (_, dimension) = amount.split_once(' ')?;
+    let key = Limited::ALL.into_iter().find(|it| it.name() == dimension)?.key();
+    Some(if message.contains("an operator has set") {
+        format!(
+            "raise {key} of {model} (`tidegate limits set`), or `tidegate limits clear {model}`"
+        )
+    } else {
+        format!(
+            "raise {key} of {model} in the workers' configuration if the account has more, or the share of the batch's lane; else read long documents in parts (--long map_reduce)"
+        )
+    })
+}
+
+/// How to raise the budget that a message of [`FailureType::BudgetExceeded`] names.
+fn budget_of(message: &str) -> Option<String> {
+    let budget = if let Some(rest) = message.strip_prefix("tenant \"") {
+        let key = format!("[tenants.{}] daily-budget-usd", rest.split('"').next()?);
+        format!("raise {key} in the workers' configuration, or wait for the next day")
+    } else if message.starts_with("batch \"") || message.starts_with("the batch would cost") {
+        "raise the batch's --budget-usd".to_owned()
+    } else if message.starts_with("the batch's retry budget") {
+        "raise --retry-budget once the calls no longer fail (see the workers' logs)".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!("{budget}; then run the batch again for the failed documents"))
 }
 
 /// General advice on a failure type.
@@ -107,7 +192,59 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_quota::{
+        Dimension, Refused,
+        budget::{BudgetRefused, Payer},
+    };
+
     use super::*;
+
+    #[test]
+    fn a_limit_or_a_budget_that_the_message_names_is_the_one_to_raise() {
+        let fits = |set| {
+            let model: ModelId = "a:b".parse().unwrap();
+            let dimension = Dimension::Combined;
+            Refused::NeverFits { model, dimension, asked: 900, capacity: 60, set }.to_string()
+        };
+        let too_large = |message: &str| after_message("TooLarge", message, None);
+        assert!(too_large(&fits(None)).starts_with("raise tpm of a:b in the workers'"));
+        let set = too_large(&fits(Some(60)));
+        assert!(set.contains("raise tpm of a:b") && set.contains("limits clear a:b`"), "{set}");
+        let file = "the file has 9 bytes; at most 8 are read (documents.max-size)";
+        assert!(too_large(file).ends_with("or raise documents.max-size of the workers"));
+        let context = "the call has some 9 input tokens; a:b takes 8";
+        assert_eq!(too_large(context), next("TooLarge", None));
+
+        let spent = |payer, reset| {
+            let (budget_usd, left_usd, needed_usd, returning_usd) = (1.0, 0.1, 0.2, 0.0);
+            let refused =
+                BudgetRefused { payer, budget_usd, left_usd, needed_usd, returning_usd, reset };
+            after_message("BudgetExceeded", &refused.to_string(), None)
+        };
+        let tenant = Payer::Tenant("acme".to_owned().try_into().unwrap());
+        let tenant = spent(tenant, Some(std::time::Duration::from_secs(60)));
+        assert!(tenant.starts_with("raise [tenants.acme] daily-budget-usd"), "{tenant}");
+        let batch = spent(Payer::Batch("night".to_owned()), None);
+        assert!(batch.starts_with("raise the batch's --budget-usd; then run"), "{batch}");
+        let retries = "the batch's retry budget of 9 provider calls beyond the first is spent";
+        let retries = after_message("BudgetExceeded", retries, None);
+        assert!(retries.starts_with("raise --retry-budget"), "{retries}");
+    }
+
+    #[test]
+    fn without_an_answer_the_live_workers_say_what_to_do() {
+        let of = |queue: &str| {
+            let card = WorkerStatus { queue: queue.to_owned(), ..WorkerStatus::default() };
+            ("w1".to_owned(), card)
+        };
+        assert_eq!(start_worker("default/night", None), START_WORKER);
+        let none = start_worker("default/night", Some(&[]));
+        assert!(none.starts_with("no worker is alive: start one"), "{none}");
+        let other = start_worker("default/night", Some(&[of("default/day")]));
+        assert!(other.starts_with("w1 is alive, but serves default/day: start one"), "{other}");
+        let busy = start_worker("default/night", Some(&[of("default/day"), of("default/night")]));
+        assert!(busy.starts_with("w1 is alive there, and too busy"), "{busy}");
+    }
 
     #[test]
     fn every_type_has_a_next_thing_to_do() {
@@ -132,7 +269,6 @@ mod tests {
         assert!(after("Transient", Some(500), &model).contains("until the provider recovers"));
         assert!(after("Transient", None, &model).contains("reach providers.a.base-url"));
         assert!(next("Timeout", None).contains("failures.jsonl"));
-        assert!(no_worker("other").contains("the task queue \"other\""), "the batch's own");
         let member: ModelId = "a/eu:b".parse().unwrap();
         let of_member = next("Transient", Some(&member));
         assert!(of_member.contains("base-url of \"eu\" in [[providers.a.pool]]"), "{of_member}");

@@ -49,15 +49,17 @@ pub(super) struct Cause {
     /// Whether no document proceeds until the cause is gone, so that the end of the batch is
     /// unknown.
     pub(super) stands: bool,
+    /// Whether most documents with workers back off after failures.
+    pub(super) fails: bool,
 }
 
 impl Cause {
-    fn stands(sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), stands: true }
+    pub(super) fn stands(sentence: impl Into<String>) -> Self {
+        Self { stands: true, ..Self::slows(sentence) }
     }
 
-    fn slows(sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), stands: false }
+    pub(super) fn slows(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), stands: false, fails: false }
     }
 }
 
@@ -94,7 +96,9 @@ pub(super) async fn diagnose(
     let idle = versions.idle(task_queue, &batch.id, pinned.as_ref());
     let progress = temporal.progress(&batch.id).await;
     let no_worker = idle.or_else(|| {
-        matches!(progress, Err(NoProgress::NoWorker)).then(|| advice::no_worker(task_queue))
+        let live = cards.as_deref().ok();
+        matches!(progress, Err(NoProgress::NoWorker))
+            .then(|| advice::no_worker_among(temporal, task_queue, live))
     });
     let progress = progress.ok();
     let is_paused = progress.as_ref().is_some_and(|progress| progress.paused);
@@ -116,7 +120,7 @@ pub(super) async fn diagnose(
         Some(refused) if no_worker.is_none() && most_failed => {
             let stands =
                 !of_queue.iter().any(|(_, card)| class.models.iter().any(|it| card.can_ask(it)));
-            Cause { sentence: refused, stands }
+            Cause { stands, fails: true, ..Cause::slows(refused) }
         }
         _ => {
             let quota = quota.as_ref().map(|(model, seen)| (model, seen));
@@ -206,7 +210,7 @@ fn find_cause(
         return Cause::stands(stopped);
     }
     if let Some(away) = redis_away {
-        return Cause { sentence: away, stands: waits.working == 0 };
+        return Cause { stands: waits.working == 0, ..Cause::slows(away) };
     }
     let in_flight = progress.map_or(0, |progress| progress.totals.in_flight);
     if *waits == Waits::default() && in_flight > 0 {
@@ -222,7 +226,8 @@ fn find_cause(
         ));
     }
     if let Some(step) = &waits.step {
-        return Cause { sentence: failing(step), stands: waits.working == 0 && waits.turn == 0 };
+        let stands = waits.working == 0 && waits.turn == 0;
+        return Cause { stands, ..Cause::slows(failing(step)) };
     }
     let Some((model, snapshot)) = quota else {
         return Cause::slows(match (class.models.first(), &class.unknown) {
@@ -249,7 +254,8 @@ fn find_cause(
         waits.backing_off.iter().max_by_key(|(_, documents)| **documents)
         && waits.turn < *documents
     {
-        return Cause::slows(backs_off(waits, kind, *documents, &model.id));
+        let fails = waits.working < *documents;
+        return Cause { fails, ..Cause::slows(backs_off(waits, kind, *documents, &model.id)) };
     }
     if waits.binding == Some(WaitsFor::Gate)
         && let Some(next) = waits.next
@@ -359,7 +365,10 @@ fn backs_off(waits: &Waits, kind: &str, number: u64, model: &ModelId) -> String 
                 duration(until.unwrap_or_default())
             )
         },
-        |_| format!("next: {}", advice::next(kind, Some(model))),
+        |_| {
+            let words = waits.words.get(kind).map_or("", String::as_str);
+            format!("next: {}", advice::after_message(kind, words, Some(model)))
+        },
     );
     format!("{documents} after {kind}{words}; {next}")
 }
@@ -373,6 +382,16 @@ fn failing(step: &FailingStep) -> String {
         "{}: {}; it is tried again {again}; next: repair what it names (room, rights and keys of the batch's source and output, or Redis)",
         step.what, step.why
     )
+}
+
+/// The cause, if an operator has paused the model until it is resumed.
+pub(super) fn held(
+    model: &ModelQuota,
+    snapshot: &Snapshot,
+    held: &OperatorHolds,
+) -> Option<String> {
+    let is_held = !snapshot.pause.is_zero() && held.models.contains_key(&model.id);
+    is_held.then(|| gate(model, snapshot, held, &[]).sentence)
 }
 
 /// A closed gate, with the provider's message.

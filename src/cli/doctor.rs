@@ -18,7 +18,7 @@ use crate::{
     temporal::{Temporal, namespace_remedy},
 };
 
-use super::{exit::Outcome, format, keys, output, paths, trouble::Trouble};
+use super::{advice, exit::Outcome, format, keys, output, paths, trouble::Trouble};
 use check::{Check, State};
 
 /// Object stores can be slow.
@@ -226,7 +226,7 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
         return Some(Check::doubtful(
             "workers",
             format!("no worker polls the task queue \"{queue}\"; batches wait"),
-            "start one with `tidegate worker`; if one runs, check that it has this temporal.task-queue and namespace",
+            advice::START_WORKER,
         ));
     }
     let own = config.version().filter(|own| versions.current.as_ref() != Some(own));

@@ -21,7 +21,7 @@ use tidegate_types::{Charge, Lane, ModelId, Spend};
 use tidegate_workflows::contract::Progress;
 
 use super::{
-    diagnosis::{self, Class, Diagnosis},
+    diagnosis::{self, Class, Diagnosis, Waits},
     format,
 };
 use crate::{config::Config, temporal::Temporal};
@@ -245,6 +245,10 @@ pub(in crate::cli) struct EtaTracker<'a> {
     class: Option<Class>,
     looked: Option<Instant>,
     quota: Option<(ModelQuota, Snapshot)>,
+    /// The cause, if an operator has paused the model until it is resumed.
+    held: Option<String>,
+    /// Use of the documents under way.
+    under_way: Spend,
     others: Vec<Estimate>,
 }
 
@@ -258,6 +262,8 @@ impl<'a> EtaTracker<'a> {
             class: None,
             looked: None,
             quota: None,
+            held: None,
+            under_way: Spend::default(),
             others: Vec::new(),
         }
     }
@@ -285,7 +291,24 @@ impl<'a> EtaTracker<'a> {
         Some(seen.pause.saturating_sub(looked.elapsed())).filter(|left| !left.is_zero())
     }
 
+    pub(in crate::cli) fn limiter(&self) -> Option<&Quota> {
+        self.limiter.as_ref()
+    }
+
+    /// The cause, if an operator has paused the model until it is resumed.
+    pub(in crate::cli) fn held(&self) -> Option<&str> {
+        self.held.as_deref()
+    }
+
+    /// Use of the documents under way; the batch adds it when they end.
+    pub(in crate::cli) fn under_way(&self) -> Spend {
+        self.under_way
+    }
+
     async fn refresh(&mut self) {
+        if let Ok(pending) = self.temporal.pending(self.id).await {
+            self.under_way = Waits::count(&pending, None).spent;
+        }
         let Some(limiter) = &self.limiter else { return };
         if self.class.is_none() {
             let input = self.temporal.input(self.id).await.ok();
@@ -293,6 +316,9 @@ impl<'a> EtaTracker<'a> {
         }
         let Some(class) = &self.class else { return };
         self.quota = diagnosis::decisive_quota(limiter, class).await.0;
+        let holds = limiter.operator_holds().await.unwrap_or_default();
+        let held = |(model, seen): &(_, _)| diagnosis::held(model, seen, &holds);
+        self.held = self.quota.as_ref().and_then(held);
         if let Some((model, seen)) = &self.quota {
             self.others =
                 estimate_others(self.config, limiter, self.temporal, self.id, (model, seen)).await;

@@ -1,9 +1,14 @@
 //! `tidegate extract`.
 
-use std::{io::IsTerminal as _, path::PathBuf};
+use std::{
+    fs::File,
+    io::{IsTerminal as _, Read as _},
+    path::PathBuf,
+};
 
 use anyhow::Context as _;
-use tidegate_documents::left_out::Place;
+use tidegate_activities::storage::special;
+use tidegate_documents::{Unreadable, left_out::Place};
 
 use super::{
     exit::{Outcome, usage},
@@ -20,13 +25,30 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let file = args.file.display();
-    let bytes = std::fs::read(&args.file).map_err(|error| {
-        usage(format!("{file} cannot be read: {error}; name a file that you may read"))
-    })?;
-    let name = args.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let cannot =
+        |error| usage(format!("{file} cannot be read: {error}; name a file that you may read"));
+    let meta = args.file.metadata().map_err(cannot)?;
+    // To open a named pipe waits for its writer.
+    if let Some(what) = special(meta.file_type()) {
+        return Err(usage(format!("{file} is {what}, and no file; name a file")));
+    }
     let reader = worker::reader(config)?;
-    let read = reader.read(bytes.into(), &name).await;
-    let read = match read.context("starting the process that reads")? {
+    let most = reader.limits().bytes;
+    let mut bytes = Vec::new();
+    if meta.len() <= most {
+        // The file may grow, or state no size.
+        let opened = File::open(&args.file).map_err(cannot)?;
+        opened.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(cannot)?;
+    }
+    let size = meta.len().max(bytes.len() as u64);
+    let name = args.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let read = if size > most {
+        Err(Unreadable::TooLarge { what: "file".into(), size, most })
+    } else {
+        let read = reader.read(bytes.into(), &name).await;
+        read.context("starting the process that reads")?
+    };
+    let read = match read {
         Ok(read) => read,
         Err(unreadable) => {
             output::print_message(&format!("{} {file}: {unreadable}", styled(BAD, "error:")));
@@ -83,6 +105,18 @@ mod tests {
         let file = folder.path().to_owned();
         let refused = run(Args { file }, &Config::default()).await.unwrap_err().to_string();
         assert!(refused.contains("cannot be read") && refused.contains("name a file"), "{refused}");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_has_no_end_is_refused_unread() {
+        let refused = run(Args { file: "/dev/zero".into() }, &Config::default()).await;
+        let refused = refused.unwrap_err().to_string();
+        assert_eq!(refused, "/dev/zero is a device, and no file; name a file");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sparse.txt");
+        File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(run(Args { file }, &Config::default()).await.unwrap(), Outcome::Faulty);
     }
 
     #[test]

@@ -48,12 +48,12 @@ impl Failed {
     pub(super) fn words(&self) -> Option<String> {
         let [first, others @ ..] = self.said.as_slice() else { return None };
         if others.is_empty() {
-            return Some(first.message.clone());
+            return Some(self.with_others(first));
         }
         let mut words: Vec<String> = self
             .said
             .iter()
-            .map(|said| format!("{} × {}", count(said.documents), said.message))
+            .map(|said| format!("{} × {}", count(said.documents), self.with_others(said)))
             .collect();
         let told: u64 = self.said.iter().map(|said| said.documents).sum();
         let rest = self.documents.saturating_sub(told);
@@ -61,6 +61,25 @@ impl Failed {
             words.push(format!("{} × something else", count(rest)));
         }
         Some(words.join("; "))
+    }
+
+    /// A message; where it names a document, it says that others failed alike.
+    fn with_others(&self, said: &Sentence) -> String {
+        let names = |name: &str| said.message.contains(name);
+        match said.documents.saturating_sub(1) {
+            0 => said.message.clone(),
+            others if names("://") || self.samples.iter().any(|id| names(id)) => {
+                let noun = if others == 1 { "other" } else { "others" };
+                format!("{} (and {} {noun})", said.message, count(others))
+            }
+            _ => said.message.clone(),
+        }
+    }
+
+    /// The remedy, by the most frequent message.
+    pub(super) fn next(&self, model: Option<&ModelId>) -> String {
+        let message = self.said.first().map_or("", |said| &said.message);
+        advice::after_message(&self.kind, message, model)
     }
 
     pub(super) fn sentence(&self) -> String {
@@ -71,9 +90,9 @@ impl Failed {
 
 /// Rows for [`super::output::pairs`]: each type and its remedy.
 pub(super) fn rows(failed: &[Failed], model: Option<&ModelId>) -> Vec<(&'static str, String)> {
-    let rows = failed.iter().flat_map(|failed| {
-        [("failed", failed.sentence()), ("  to do", advice::next(&failed.kind, model))]
-    });
+    let rows = failed
+        .iter()
+        .flat_map(|failed| [("failed", failed.sentence()), ("  to do", failed.next(model))]);
     rows.collect()
 }
 
@@ -81,7 +100,7 @@ pub(super) fn rows(failed: &[Failed], model: Option<&ModelId>) -> Vec<(&'static 
 pub(super) fn sentence(failed: &[Failed]) -> Option<String> {
     let first = failed.first()?;
     let all: Vec<String> = failed.iter().map(Failed::sentence).collect();
-    Some(format!("{}; next: {}", all.join("; "), advice::next(&first.kind, None)))
+    Some(format!("{}; next: {}", all.join("; "), first.next(None)))
 }
 
 /// The failures as JSON.
@@ -93,7 +112,7 @@ pub(super) fn value(failed: &[Failed], model: Option<&ModelId>) -> Value {
             "message": failed.said.first().map(|said| &said.message),
             "messages": failed.said,
             "samples": failed.samples,
-            "next": advice::next(&failed.kind, model),
+            "next": failed.next(model),
         })
     });
     Value::Array(values.collect())
@@ -137,6 +156,24 @@ mod tests {
         assert_eq!(value[0]["message"], "the document is empty");
         let second = json!({ "message": "the PDF is damaged: it has no pages", "documents": 1 });
         assert_eq!(value[0]["messages"][1], second);
+    }
+
+    #[test]
+    fn a_name_in_a_message_is_one_of_several() {
+        let kind = "UnreadableDocument";
+        let failures: Vec<[String; 2]> = (1..=7)
+            .map(|it| [format!("d{it}.txt"), format!("file:///in/d{it}.txt does not exist")])
+            .collect();
+        let failures: Vec<(&str, &str, &str)> =
+            failures.iter().map(|[id, message]| (id.as_str(), kind, message.as_str())).collect();
+        let mut counts = FailureCounts::default();
+        failures.iter().for_each(|(_, kind, _)| counts.add(kind));
+        let totals = Totals { failed: 7, failures: counts, ..Totals::default() };
+        let progress = Progress { totals, ..Progress::default() };
+        assert_eq!(
+            gather(&progress, given_up(&failures))[0].sentence(),
+            "7 × UnreadableDocument: file:///in/d1.txt does not exist (and 6 others)"
+        );
     }
 
     #[test]

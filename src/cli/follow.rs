@@ -164,7 +164,7 @@ async fn show_progress(
     let (mut stands, mut ahead) = (None, EtaTracker::new(config, temporal, id));
     loop {
         match temporal.progress(id).await {
-            Ok(progress) => {
+            Ok(mut progress) => {
                 unanswered = 0;
                 if progress.totals.ended() != ended {
                     (ended, since, stands) = (progress.totals.ended(), Instant::now(), None);
@@ -173,7 +173,9 @@ async fn show_progress(
                     stands = find_cause(config, temporal, id).await;
                 }
                 let left = ahead.time_left(&progress).await;
-                bar.show(&progress, left, stands.as_deref(), ahead.gate_closed());
+                progress.totals.spend += ahead.under_way();
+                let stands = stands.as_deref().or(ahead.held());
+                bar.show(&progress, left, stands, ahead.gate_closed());
             }
             // The failed query took seconds already, so it counts at once.
             Err(NoProgress::NoWorker) => {
@@ -181,7 +183,8 @@ async fn show_progress(
                 if let Ok(batch) = temporal.describe(id).await
                     && batch.is_running()
                 {
-                    bar.note(&advice::no_worker(&batch.task_queue));
+                    let limiter = ahead.limiter();
+                    bar.note(&advice::no_worker(temporal, &batch.task_queue, limiter).await);
                 }
             }
             // A batch that has just started cannot answer yet.
@@ -211,10 +214,15 @@ async fn find_cause(config: &Config, temporal: &Temporal, id: &str) -> Option<St
 /// The interval of lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
+/// Stands on the bar for a sentence above it: a narrow terminal cuts the bar.
+const ABOVE: &str = "see above";
+
 /// The progress display of a running batch.
 #[derive(Debug)]
 pub(super) struct Bar {
     bar: ProgressBar,
+    /// On a terminal: the sentences above the bar, without their figures.
+    told: Vec<String>,
     /// Without a terminal: when the last line was written, and its text.
     lines: Option<(Option<Instant>, String)>,
 }
@@ -232,7 +240,7 @@ impl Bar {
         if terminal {
             bar.enable_steady_tick(Duration::from_millis(120));
         }
-        Self { bar, lines: (!terminal).then(|| (None, String::new())) }
+        Self { bar, told: Vec::new(), lines: (!terminal).then(|| (None, String::new())) }
     }
 
     fn show(
@@ -242,6 +250,7 @@ impl Bar {
         stands: Option<&str>,
         gate: Option<Duration>,
     ) {
+        let stands = stands.map(|cause| self.place(cause));
         let words = progress_text(progress, SystemTime::now(), left, stands, gate);
         self.set(progress.totals.ended(), progress.documents, &words);
     }
@@ -256,8 +265,26 @@ impl Bar {
 
     /// Shows a sentence in place of the figures.
     fn note(&mut self, text: &str) {
-        self.bar.set_message(text.to_owned());
+        let shown = self.place(text);
+        self.bar.set_message(shown.to_owned());
         self.line(text);
+    }
+
+    /// The text for a sentence in the display. On a terminal the sentence itself is printed above the
+    /// bar, once for all its figures and times.
+    fn place<'a>(&mut self, sentence: &'a str) -> &'a str {
+        if self.lines.is_some() {
+            return sentence;
+        }
+        let is_figure =
+            |word: &&str| word.trim_start_matches('(').starts_with(|it: char| it.is_ascii_digit());
+        let form: Vec<&str> = sentence.split(' ').filter(|word| !is_figure(word)).collect();
+        let form = form.join(" ");
+        if !self.told.contains(&form) {
+            self.bar.println(sentence);
+            self.told.push(form);
+        }
+        ABOVE
     }
 
     pub(super) fn end(self) {
@@ -315,6 +342,24 @@ mod tests {
     use tidegate_workflows::contract::Totals;
 
     use super::*;
+
+    #[test]
+    fn a_terminal_shows_each_cause_once_above_a_short_bar() {
+        let mut bar = Bar { bar: ProgressBar::hidden(), told: Vec::new(), lines: None };
+        let progress = Progress { documents: 10, ..Progress::default() };
+        for cause in
+            ["a answers with errors, for 11s (500)", "a answers with errors, for 1m 21s (503)"]
+        {
+            bar.show(&progress, None, Some(cause), None);
+            assert_eq!(bar.bar.message(), "ETA unknown: see above · 0 in flight · 0 × 429");
+        }
+        assert_eq!(bar.told, ["a answers with errors, for"]);
+        bar.note("no worker answers");
+        assert_eq!((bar.bar.message().as_str(), bar.told.len()), ("see above", 2));
+        let lines = Some((None, String::new()));
+        let mut bar = Bar { bar: ProgressBar::hidden(), told: Vec::new(), lines };
+        assert_eq!(bar.place("no worker answers"), "no worker answers", "a line is not cut");
+    }
 
     #[test]
     fn the_figures_of_a_running_batch() {

@@ -112,7 +112,7 @@ async fn list(
         if batch.is_running() {
             return snapshot::inspect_batch(config, limiter, temporal, batch).await;
         }
-        let known = snapshot::known(temporal, &batch).await;
+        let known = snapshot::known(limiter, temporal, &batch).await;
         BatchView::listed(batch, known)
     });
     let mut batches: Vec<BatchView> = stream::iter(asked).buffered(AT_ONCE).collect().await;
@@ -177,7 +177,7 @@ mod tests {
             cancel_requested: true,
         };
         let mut seen = BatchView::listed(batch, Known::Nothing("no worker answers".to_owned()));
-        let cause = |sentence: &str| Some(Cause { sentence: sentence.to_owned(), stands: true });
+        let cause = |sentence: &str| Some(Cause::stands(sentence));
         seen.cause = cause("no worker answers");
         let said = |seen: &BatchView| {
             let rows = rows(seen);

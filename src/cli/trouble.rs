@@ -114,7 +114,8 @@ impl Trouble {
     fn down(&self) -> &'static str {
         match self.last.status {
             Some(200..=299) => "sends no answer that can be read",
-            _ => "does not answer",
+            Some(_) => "answers with errors",
+            None => "does not answer",
         }
     }
 
@@ -191,7 +192,7 @@ mod tests {
             (now() - 60, |cards: &[(String, WorkerStatus)]| Trouble::from_cards(cards, &model));
         let down = of(&[worker(4, begun, begun - 9), worker(2, begun + 1, 0)]).unwrap();
         let sentence = down.sentence();
-        assert!(sentence.starts_with("a does not answer, for 1m 0s: Overloaded (529): the tide is out (6 in a row, the last 5"), "{sentence}");
+        assert!(sentence.starts_with("a answers with errors, for 1m 0s: Overloaded (529): the tide is out (6 in a row, the last 5"), "{sentence}");
         assert!(
             sentence.ends_with("s ago; in 10 minutes 6 × Overloaded and 2 answered)"),
             "{sentence}"
@@ -206,6 +207,12 @@ mod tests {
         let broken = of(&[broken]).unwrap().with_advice();
         assert!(broken.starts_with("a sends no answer that can be read, for"), "{broken}");
         assert!(broken.contains("next: an answer comes"), "{broken}");
+        let mut silent = worker(4, begun, 0);
+        if let Some(calls) = silent.1.calls.get_mut(&model) {
+            calls.status = None;
+        }
+        let silent = of(&[silent]).unwrap().sentence();
+        assert!(silent.starts_with("a does not answer, for 1m 0s: Overloaded:"), "{silent}");
         let half = of(&[worker(4, begun, 0), worker(0, 0, begun + 30)]).unwrap();
         assert!(!half.is_down() && half.is_over(), "another worker gets answers");
         assert!(!down.is_over());

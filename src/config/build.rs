@@ -22,6 +22,7 @@ use tidegate_quota::{ModelQuota, Options, Quota};
 use tidegate_types::{Charge, ModelId, Tenant};
 
 use super::{
+    fault::{ConfigError, Fault, dotted_path},
     host::Host,
     mask,
     model::{Algorithm, Model},
@@ -92,6 +93,12 @@ impl Config {
             pause_ttl: *self.gate.pause_ttl,
             ..Options::default()
         }
+    }
+
+    /// The error for a key whose value a command cannot use.
+    pub(crate) fn fault(&self, path: &[&str], what: &str) -> ConfigError {
+        let (source, key) = (self.sources.source_of_fault(path), dotted_path(path));
+        ConfigError { faults: vec![Fault { source, key, what: what.to_owned() }] }
     }
 
     /// The configured heartbeat timeouts in seconds, by lane.

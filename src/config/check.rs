@@ -5,7 +5,7 @@ mod prefixes;
 use std::{collections::BTreeMap, net::SocketAddr, ops::RangeInclusive, time::Duration};
 
 use tidegate_providers::Vendor;
-use tidegate_quota::{LimitError, ModelQuota};
+use tidegate_quota::{LimitError, ModelQuota, Quota};
 use tidegate_types::ModelId;
 
 use super::{
@@ -88,6 +88,12 @@ impl Faults<'_> {
                 &["redis", "url"],
                 format!("is \"{url}\"; write redis://host:6379, rediss://…, redis+cluster://… or redis+sentinel://…"),
             );
+        } else if let Err(why) = Quota::check_url(&redis.url) {
+            let url = mask::url(&redis.url);
+            let what = format!(
+                "is \"{url}\", which cannot be used ({why}); write {scheme}:// and a host with a port of at most 65535, such as redis://host:6379"
+            );
+            self.add(&["redis", "url"], what);
         }
         if tidegate_quota::key::check_prefix(&redis.key_prefix).is_err() {
             let what = format!(

@@ -109,6 +109,14 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "t.toml: redis.url is \"http://u:******@h\"; write redis://host:6379, rediss://…, redis+cluster://… or redis+sentinel://…",
         ),
         (
+            "[redis]\nurl = \"redis://:hush@h:99999\"",
+            "t.toml: redis.url is \"redis://:******@h:99999\", which cannot be used (Redis URL did not parse - InvalidClientConfig); write redis:// and a host with a port of at most 65535, such as redis://host:6379",
+        ),
+        (
+            "[redis]\nurl = \"redis+sentinel://h:26379\"",
+            "t.toml: redis.url is \"redis+sentinel://h:26379\", which cannot be used (write redis+sentinel://host:port,host:port/master-name); write redis+sentinel:// and a host with a port of at most 65535, such as redis://host:6379",
+        ),
+        (
             "[temporal]\naddress = \"ftp://h:7233\"",
             "t.toml: temporal.address is \"ftp://h:7233\"; write host:port, http://host:port or, over TLS, https://host:port",
         ),

@@ -74,9 +74,10 @@ impl Serve {
     /// The configuration cannot be used, the door would accept no caller, or the address cannot be
     /// listened on.
     pub async fn bind(config: &Config) -> Result<Self> {
-        let listen = config.serve.address().context(
-            "serve.listen is off; set it to an address and a port, such as 127.0.0.1:8080",
-        )?;
+        let listen = config.serve.address().ok_or_else(|| {
+            let what = "is off; set it to an address and a port, such as 127.0.0.1:8080 (listen under [serve], or TIDEGATE_SERVE__LISTEN)";
+            config.fault(&["serve", "listen"], what)
+        })?;
         let mut config = config.clone();
         // The caller decides how long its call waits.
         config.worker.max_slot_wait = HumanDuration(LONGEST_WAIT);
@@ -152,5 +153,19 @@ impl Serve {
 impl std::fmt::Debug for Serve {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Serve").field("bound", &self.door.bound).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConfigError;
+
+    #[tokio::test]
+    async fn a_door_that_is_off_is_a_fault_of_the_configuration() {
+        let Err(error) = Serve::bind(&Config::default()).await else { unreachable!("it is off") };
+        assert!(error.is::<ConfigError>());
+        let error = error.to_string();
+        assert!(error.contains("serve.listen is off; set it to an address and a port"), "{error}");
     }
 }

@@ -221,16 +221,24 @@ impl Temporal {
         if GONE.iter().any(|sign| error.contains(sign)) {
             return self.unreachable_error(grpc_message(error));
         }
-        anyhow!(grpc_message(error)).context(format!(
-            "the Temporal server at {} refused (namespace {})",
-            self.address,
-            self.namespace()
-        ))
+        refused(&self.address, self.namespace(), grpc_message(error))
     }
 
     pub(super) fn unreachable_error(&self, why: String) -> anyhow::Error {
         anyhow!(why).context(Away { address: self.address.clone() })
     }
+}
+
+/// The server's refusal, with the remedy for a namespace that does not exist. Its words follow it.
+fn refused(address: &str, namespace: &str, words: String) -> anyhow::Error {
+    let is_missing = words.starts_with("Namespace ") && words.contains("not found");
+    let remedy = match is_missing {
+        true => format!("; {}", namespace_remedy(namespace)),
+        false => String::new(),
+    };
+    anyhow!(words).context(format!(
+        "the Temporal server at {address} refused (namespace {namespace}){remedy}"
+    ))
 }
 
 /// The failure of a connection, with what to check. Its cause follows it.
@@ -291,6 +299,16 @@ mod tests {
         assert_eq!(target("127.0.0.1:7233", false).unwrap().as_str(), "http://127.0.0.1:7233/");
         assert_eq!(target("cloud:7233", true).unwrap().as_str(), "https://cloud:7233/");
         assert!(target("a b", false).unwrap_err().to_string().contains("host:port"));
+    }
+
+    #[test]
+    fn a_namespace_that_does_not_exist_is_told_how_to_make() {
+        let missing = refused("h:7233", "nope", "Namespace nope is not found.".to_owned());
+        let command = "temporal operator namespace create --namespace nope";
+        assert!(missing.to_string().contains(command), "{missing}");
+        assert_eq!(missing.root_cause().to_string(), "Namespace nope is not found.");
+        let other = refused("h:7233", "n", "workflow not found for ID: b".to_owned());
+        assert_eq!(other.to_string(), "the Temporal server at h:7233 refused (namespace n)");
     }
 
     #[test]

@@ -82,8 +82,11 @@ async fn whatever_the_provider_does_each_face_names_it() {
     .await;
 
     fleet.worker();
-    let words =
-        ["anthropic does not answer, for", "Overloaded (529)", "`tidegate pause anthropic:down`"];
+    let words = [
+        "anthropic answers with errors, for",
+        "Overloaded (529)",
+        "`tidegate pause anthropic:down`",
+    ];
     for face in ["why", "status"] {
         println!("{}", wait_for_words(&fleet, &[face, "down"], &words).await);
     }
@@ -95,7 +98,7 @@ async fn whatever_the_provider_does_each_face_names_it() {
     wait_for_words(
         &fleet,
         &["doctor"],
-        &["FAIL  calls to anthropic:down: anthropic does not answer"],
+        &["FAIL  calls to anthropic:down: anthropic answers with errors"],
     )
     .await;
     logs(

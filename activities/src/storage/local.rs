@@ -231,7 +231,7 @@ fn is_staged(name: &str) -> bool {
 }
 
 /// The kind of an entry that is neither file nor folder: opening it may block for ever.
-pub(super) fn special(kind: fs::FileType) -> Option<&'static str> {
+pub fn special(kind: fs::FileType) -> Option<&'static str> {
     if kind.is_file() || kind.is_dir() { None } else { Some(kind_of(kind)) }
 }
 

@@ -45,11 +45,13 @@ fn the_gravest_cause_is_given() {
         why(&turn, &snapshot),
         "it waits for the gate: paused for 1m 0s: holiday; `tidegate resume a:b` opens it now"
     );
+    assert_eq!(super::held(&model, &snapshot, &held), None, "it opens by itself");
     let mut held = held.clone();
     held.models.insert("a:b".parse().unwrap(), "holiday".to_owned());
     let by_hand =
         find_cause(&class, &turn, None, None, (Some((&model, &snapshot)), &held, None, &[]));
     assert!(by_hand.sentence.contains("the gate: paused until it is resumed: holiday;"));
+    assert_eq!(super::held(&model, &snapshot, &held), Some(by_hand.sentence));
     let finish = FailingStep {
         what: "its results cannot be put together",
         why: "Transient: no space left on device".to_owned(),
@@ -179,11 +181,15 @@ fn model() -> (ModelQuota, Class) {
     (model, read_class(&json!({ "model": "a:b" }), &Config::default()))
 }
 
-fn why(waits: &Waits) -> String {
+fn cause(waits: &Waits) -> Cause {
     let (model, class) = model();
     let open = Snapshot { factor: 1.0, ..Snapshot::default() };
     let quota = Some((&model, &open));
-    find_cause(&class, waits, None, None, (quota, &OperatorHolds::default(), None, &[])).sentence
+    find_cause(&class, waits, None, None, (quota, &OperatorHolds::default(), None, &[]))
+}
+
+fn why(waits: &Waits) -> String {
+    cause(waits).sentence
 }
 
 /// Adds half a second, so that the number of whole seconds stays while the test runs.
@@ -227,6 +233,9 @@ fn one_that_timed_out_is_told_with_its_time() {
     );
     assert!(why(&of("Timeout", 2)).starts_with("2 documents back off after Timeout: "));
     assert!(why(&of("Transient", 2)).contains("; next: check that the workers reach"));
+    assert!(cause(&of("Transient", 2)).fails);
+    let few = Waits { working: 9, ..of("Transient", 2) };
+    assert!(!cause(&few).fails, "most documents with workers are asked");
 }
 
 #[test]

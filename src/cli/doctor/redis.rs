@@ -248,12 +248,26 @@ async fn scripts(config: &Config) -> Check {
                 ),
             )
         }
-        Err(error) => Check::fail(
-            name,
-            format!("{error:#}"),
-            "Redis must allow EVALSHA, EVAL and SCRIPT to this user, and answer within 250 ms",
-        ),
+        Err(error) => {
+            let (seen, remedy) = script_fault(&format!("{error:#}"));
+            Check::fail(name, seen, remedy)
+        }
     }
+}
+
+/// What the limiter's error says, without the place in the script, and the remedy.
+fn script_fault(words: &str) -> (String, &'static str) {
+    let is = |sign: &str| words.to_lowercase().contains(sign);
+    if is("readonly") || is("read only replica") {
+        let remedy = "point redis.url at the primary, or use redis+sentinel://";
+        return ("this server is a read-only replica".to_owned(), remedy);
+    }
+    if is("used memory > 'maxmemory'") {
+        return ("Redis' memory is full".to_owned(), "raise maxmemory");
+    }
+    let seen = words.split_once(" script: ").map_or(words, |(seen, _)| seen);
+    let remedy = "Redis must allow EVALSHA, EVAL and SCRIPT to this user, and answer within 250 ms";
+    (seen.to_owned(), remedy)
 }
 
 #[cfg(test)]
@@ -273,6 +287,22 @@ mod tests {
         assert_eq!(remedy(&away), START);
         let other = RedisError::from((ErrorKind::Parse, "no"));
         assert!(remedy(&other).contains("no Redis"));
+    }
+
+    #[test]
+    fn a_script_that_cannot_write_is_told_why() {
+        let place = "script: 5bf0a1, on @user_script:36.";
+        let replica =
+            "Redis is away: redis://h:1: ReadOnly: You can't write against a read only replica.";
+        let (seen, remedy) = script_fault(&format!("{replica} {place}"));
+        assert_eq!(seen, "this server is a read-only replica");
+        assert!(remedy.contains("redis+sentinel://"));
+        let full = "Redis is away: redis://h:1: \"OOM\": command not allowed when used memory > 'maxmemory'.";
+        let (seen, remedy) = script_fault(&format!("{full} {place}"));
+        assert_eq!((seen.as_str(), remedy), ("Redis' memory is full", "raise maxmemory"));
+        let (seen, remedy) = script_fault(&format!("Redis is away: redis://h:1: no. {place}"));
+        assert_eq!(seen, "Redis is away: redis://h:1: no.");
+        assert!(remedy.contains("EVALSHA"));
     }
 
     #[test]

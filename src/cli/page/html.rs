@@ -8,7 +8,6 @@ use tidegate_types::seconds_since_1970;
 
 use super::chart::CHARTS;
 use crate::cli::{
-    advice,
     format::{self, cost, count, dollars, duration, percent, ratio},
     keys,
     snapshot::{BatchView, BudgetView, LimitView, ModelView, Snapshot, WorkerView},
@@ -213,7 +212,7 @@ fn render_batch(seen: &BatchView, may_act: bool) -> Markup {
                                     div .faint { (failed.samples.join(", ")) }
                                 }
                             }
-                            td .faint { (advice::next(&failed.kind, None)) }
+                            td .faint { (failed.next(None)) }
                         } } }
                     }
                 }

@@ -43,11 +43,13 @@ pub(in crate::cli) struct BatchView {
 }
 
 /// Queries a running batch; reads the result of an ended batch.
-pub(in crate::cli) async fn known(temporal: &Temporal, batch: &Batch) -> Known {
+pub(in crate::cli) async fn known(limiter: &Quota, temporal: &Temporal, batch: &Batch) -> Known {
     if batch.is_running() {
         return match temporal.progress(&batch.id).await {
             Ok(progress) => Known::Progress(Box::new(progress)),
-            Err(NoProgress::NoWorker) => Known::Nothing(advice::no_worker(&batch.task_queue)),
+            Err(NoProgress::NoWorker) => {
+                Known::Nothing(advice::no_worker(temporal, &batch.task_queue, Some(limiter)).await)
+            }
             Err(NoProgress::Unknown) => Known::Nothing("it is gone".to_owned()),
             Err(NoProgress::Failed(error)) => Known::Nothing(format!("{error:#}")),
         };
@@ -89,7 +91,7 @@ async fn inspect_and_diagnose(
     temporal: &Temporal,
     batch: Batch,
 ) -> (BatchView, Option<Diagnosis>) {
-    let mut known = known(temporal, &batch).await;
+    let mut known = known(limiter, temporal, &batch).await;
     let look = match batch.is_running() {
         true => diagnosis::diagnose(config, limiter, temporal, &batch).await.ok(),
         false => None,

@@ -253,10 +253,7 @@ pub(in crate::cli) mod tests {
             Totals { succeeded: 1_247, failed: 3, in_flight: 162, ..Totals::default() };
         totals.spend.cost_usd = 4.25;
         let mut night = batch("contracts-20261120-184530-03f9a", Status::Running, totals, 5_000);
-        night.cause = Some(Cause {
-            sentence: "it waits for quota: tokens: 97.0 % used, 11,760 free".to_owned(),
-            stands: false,
-        });
+        night.cause = Some(Cause::slows("it waits for quota: tokens: 97.0 % used, 11,760 free"));
         let said = serde_json::json!([{ "message": "the document is too long", "documents": 3 }]);
         night.failed = vec![Failed {
             kind: "TooLarge".to_owned(),

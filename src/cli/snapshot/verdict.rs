@@ -1,7 +1,10 @@
 //! One sentence about the fleet: the most serious fact first.
 
 use super::{batch::BatchView, model::ModelView};
-use crate::cli::format::{count, duration, percent};
+use crate::cli::{
+    failed,
+    format::{count, duration, percent},
+};
 
 /// From this use on, a limit holds calls back.
 const BINDS: f64 = 0.9;
@@ -27,6 +30,9 @@ pub(super) fn summarize(
     let paused = running.iter().filter(|batch| batch.is_paused()).count();
     if paused == running.len() {
         return format!("{} paused", batches_of(paused));
+    }
+    if let Some(failing) = running.iter().find_map(|batch| failing(batch)) {
+        return failing;
     }
     let etas: Vec<_> = running.iter().filter(|batch| !batch.is_paused()).map(|b| b.eta()).collect();
     let stands = running.iter().filter(|batch| !batch.is_paused()).find_map(|batch| {
@@ -74,6 +80,20 @@ fn grave(models: &[ModelView], running: &[&BatchView], workers: usize) -> Option
     Some(format!("{} is {}", closed.model, closed.gate()))
 }
 
+/// The failures of a batch whose documents fail, or back off after failures, more than they succeed.
+fn failing(batch: &BatchView) -> Option<String> {
+    let id = batch.id();
+    if let Some(cause) = batch.cause.as_ref().filter(|cause| cause.fails) {
+        return Some(format!("{id}: {}", cause.sentence));
+    }
+    let totals = &batch.progress().filter(|progress| !progress.paused)?.totals;
+    if totals.failed <= totals.succeeded {
+        return None;
+    }
+    let failures = failed::sentence(&batch.failed)?;
+    Some(format!("{id}: most documents fail: {failures}"))
+}
+
 fn batches_of(number: usize) -> String {
     let number = number as u64;
     if number == 1 { "1 batch is".to_owned() } else { format!("{} batches are", count(number)) }
@@ -89,7 +109,10 @@ fn workers_of(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::cli::snapshot::busy;
+    use crate::cli::{
+        diagnosis::Cause,
+        snapshot::{Known, busy},
+    };
 
     #[test]
     fn one_sentence_says_how_it_goes_the_gravest_thing_first() {
@@ -109,6 +132,15 @@ mod tests {
         assert!(said(&seen).ends_with("; nobody knows yet when they are done"), "{}", said(&seen));
         let stands = "; contracts-20261120-184530-03f9a: it waits for quota: tokens: 97.0";
         assert!(said(&seen).contains(stands), "{}", said(&seen));
+        let Known::Progress(progress) = &mut seen.batches[0].known else { unreachable!() };
+        let succeeded = std::mem::replace(&mut progress.totals.succeeded, 2);
+        let fails = "contracts-20261120-184530-03f9a: most documents fail: 3 × TooLarge: the document is too long; next: ";
+        assert!(said(&seen).starts_with(fails), "{}", said(&seen));
+        let Known::Progress(progress) = &mut seen.batches[0].known else { unreachable!() };
+        progress.totals.succeeded = succeeded;
+        let cause = Cause::slows("9 documents back off after Transient");
+        seen.batches[0].cause = Some(Cause { fails: true, ..cause });
+        assert!(said(&seen).ends_with("03f9a: 9 documents back off after Transient"));
         seen.models[0].paused_seconds = 30.0;
         seen.models[0].pause_reason = Some("rate_limited".to_owned());
         assert_eq!(said(&seen), "openai:gpt-4.1-mini is paused for 30s: rate_limited");

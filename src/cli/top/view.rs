@@ -9,7 +9,6 @@ use ratatui::{
 };
 
 use crate::cli::{
-    advice,
     format::{cost, count, duration, percent, plural},
     snapshot::{BatchView, ModelView, Snapshot},
 };
@@ -211,7 +210,7 @@ fn batch_lines(batch: &BatchView) -> Vec<String> {
         let samples = failed.samples.join(", ");
         let samples = if samples.is_empty() { samples } else { format!(" ({samples})") };
         lines.push(format!("{}{samples}", failed.sentence()));
-        lines.push(format!("  next: {}", advice::next(&failed.kind, None)));
+        lines.push(format!("  next: {}", failed.next(None)));
     }
     if let Some(progress) = batch.progress() {
         let spend = &progress.totals.spend;
