@@ -249,7 +249,7 @@ impl DocumentActivities {
         self.step(
             &ctx,
             STORE_DEADLINE,
-            provider_batch::collect(&self.services, &task, ctx.info().attempt),
+            Box::pin(provider_batch::collect(&self.services, &task, ctx.info().attempt)),
         )
         .await
     }

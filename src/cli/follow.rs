@@ -174,7 +174,7 @@ async fn show_progress(
                 }
                 let left = ahead.time_left(&progress).await;
                 progress.totals.spend += ahead.under_way();
-                let stands = stands.as_deref().or(ahead.held());
+                let stands = stands.as_deref().or_else(|| ahead.held());
                 bar.show(&progress, left, stands, ahead.gate_closed());
             }
             // The failed query took seconds already, so it counts at once.

@@ -143,13 +143,13 @@ async fn another_worker_goes_on(format: &'static str) {
 
 #[tokio::test]
 async fn lines_are_gone_on_with() {
-    another_worker_goes_on("jsonl").await;
+    Box::pin(another_worker_goes_on("jsonl")).await;
 }
 
 #[cfg(feature = "parquet")]
 #[tokio::test]
 async fn a_table_is_gone_on_with() {
-    another_worker_goes_on("parquet").await;
+    Box::pin(another_worker_goes_on("parquet")).await;
 }
 
 /// Results that stay in their parts are neither written nor read again.
