@@ -298,9 +298,8 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Says(&["content exists risk"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["content filter"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["content management policy"]), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["sensitivecontent"]), Kind::ContentRefused),
+    row(Statuses::Any, OneOfEach(&["sensitivecontent"], &["detected"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["new_sensitive"]), Kind::ContentRefused),
-    row(Statuses::Any, Name("SensitiveContentDetected"), Kind::ContentRefused),
     row(Statuses::Request, Name("invalid_prompt"), Kind::ContentRefused),
     row(Statuses::Any, Says(&["safety system"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["content policy"]), Kind::ContentRefused),
@@ -455,6 +454,50 @@ mod tests {
                 let is_known = |status| knows(status, &reply);
                 assert!(!statuses(row).all(is_known), "{vendor}: {row:?} is in the common table");
             }
+        }
+    }
+
+    #[test]
+    fn replies_of_vendors_and_gateways() {
+        let (spent, large) = (Kind::QuotaExhausted, Kind::TooLarge);
+        let withheld = Kind::ContentRefused;
+        #[rustfmt::skip]
+        let cases = [
+            // DashScope: tokens of a minute, under the name of a spent account.
+            (429, r#"{"code":"insufficient_quota","message":"Allocated quota exceeded, please increase your quota limit."}"#, Kind::RateLimited),
+            // LiteLLM: an error as Python prints it.
+            (429, r#"{"error":{"message":"OpenAIException - Error code: 429 - {'error': {'message': 'Pay', 'type': 'insufficient_quota', 'param': None}}","code":"429"}}"#, spent),
+            (429, r#"{"error":{"message":"Your project has exceeded its monthly spending cap.","status":"RESOURCE_EXHAUSTED"}}"#, spent),
+            (403, r#"{"error":{"code":"AccountOverdueError","message":"The account has an overdue balance."}}"#, spent),
+            (403, r#"{"error":{"status":"PERMISSION_DENIED","message":"This API method requires billing to be enabled."}}"#, spent),
+            (403, r#"{"statusCode":403,"message":"Out of bandwidth quota. Quota will be replenished in 02:10:00."}"#, spent),
+            (401, "{\"error\":{\"message\":\"该令牌额度已用尽\"}}", spent),
+            (412, r#"{"error":{"message":"Budget exhausted"}}"#, spent),
+            (200, r#"{"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#, spent),
+            (400, r#"{"error":{"message":"Unable to submit request because the input token count is 1251952 but model only supports up to 1048576."}}"#, large),
+            (400, r#"{"error":{"message":"x","code":"model_max_prompt_tokens_exceeded"}}"#, large),
+            (400, r#"{"error":{"message":"tokens in request more than max tokens allowed","code":"1210"}}"#, large),
+            (400, r#"{"code":20015,"message":"length of prompt_tokens (83013) must be less than max_seq_len (32768)."}"#, large),
+            (400, r#"{"error":{"code":"characters_too_long","message":"the max input characters is 20000"}}"#, large),
+            (400, r#"{"error":{"message":"max_tokens is too large: 9000. This model supports at most 4096"}}"#, Kind::OutputCapTooLarge),
+            (403, r#"{"code":"The caller does not have permission","error":"Content violates usage guidelines."}"#, withheld),
+            (400, r#"{"error":{"code":"InputTextSensitiveContentDetected","message":"x"}}"#, withheld),
+            (400, r#"{"message":"Request contains prohibited content"}"#, withheld),
+            (400, r#"{"error":"Prompt blocked due to security configurations"}"#, withheld),
+            (400, r#"{"error":{"message":"Incorrect API key provided: xa***"}}"#, Kind::Unauthorized),
+            (400, r#"{"error":{"code":"output_parse_failed","message":"x"}}"#, Kind::InvalidOutput),
+        ];
+        for (status, body, kind) in cases {
+            let found = find(status, &Envelope::read(body.as_bytes()), None);
+            assert_eq!(found.map(|(kind, _)| kind), Some(kind), "{status} {body}");
+        }
+        // A limit of a minute that mentions billing or the account.
+        for message in [
+            "You exceeded your current quota, please check your plan and billing details.",
+            "Rate limit reached on tokens per min. You can increase your rate limit by adding a payment method.",
+        ] {
+            let body = serde_json::json!({"error": {"message": message}}).to_string();
+            assert_eq!(find(429, &Envelope::read(body.as_bytes()), None), None, "{message}");
         }
     }
 
