@@ -15,7 +15,7 @@ use tidegate_calls::{
     warm_cache::Warmth,
 };
 use tidegate_providers::{
-    Asked, Completion, Fields, Finish, Operation, Providers, Secret, Settings,
+    Completion, Fields, Finish, Operation, Providers, RequestFacts, Secret, Settings,
 };
 use tidegate_types::{FailureType, Lane, ModelId, Tenant};
 use tokio::sync::watch;
@@ -134,7 +134,7 @@ impl Asking {
     fn read(&self, body: &[u8]) -> PyResult<Prompt> {
         let operation = Operation::ChatCompletions;
         let fields = Fields::read(body).map_err(bad)?;
-        let asked = Asked::read(operation.path(), body)
+        let asked = RequestFacts::read(operation.path(), body)
             .ok_or_else(|| bad("the prompt is no request of a model"))?;
         let named = (operation, asked.model.as_str());
         let read = Translated::read(named, &fields, &asked, &self.route, &self.providers);

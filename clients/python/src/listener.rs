@@ -33,7 +33,7 @@ impl Asked {
     /// None where the request asks no model.
     #[staticmethod]
     fn read(path: &str, body: &[u8]) -> Option<Self> {
-        let asked = tidegate_providers::Asked::read(path, body)?;
+        let asked = tidegate_providers::RequestFacts::read(path, body)?;
         Some(Self {
             model: asked.model,
             input_tokens: asked.input_tokens,
