@@ -179,7 +179,7 @@ mod tests {
             (json!({"pattern":"((a{999}){999}){999}"}), "too large"),
             (
                 json!({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}),
-                "lead only to each other, at \"#/$defs/a\"",
+                "lead only to each other, at \"#/$defs/",
             ),
             (json!({"$ref":"#"}), "lead only to each other"),
         ] {
