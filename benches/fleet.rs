@@ -8,7 +8,6 @@
 //! minute. Deferrals are those that the two batches report. Questions are script calls that ask for
 //! admission, as the workers' metrics count them, for each admission; one script call may ask for several
 //! calls.
-//! admission; one may be about several calls.
 
 #![allow(
     clippy::unwrap_used,

@@ -104,7 +104,7 @@ impl Sent {
         let (usage, observed) = (usage.cloned(), observed.clone());
         let holds = holds.settle(usage.as_ref());
         guard.settling.spawn(async move {
-            settle::answered(permit, usage.as_ref(), &observed).await;
+            settle::answered(permit, usage.as_ref(), &observed, took).await;
             holds.await;
         })
     }

@@ -10,9 +10,15 @@ use tidegate_types::Usage;
 /// unless an operator opens the gate sooner.
 pub const UNKNOWN_RESET: Duration = Duration::from_secs(900);
 
-/// Settles an answered call. If the use is unknown, all that was reserved stays charged.
-pub async fn answered(mut permit: Permit, usage: Option<&Usage>, observed: &Observed) {
-    permit.observed(meter(observed));
+/// Settles an answered call, which took so long. If the use is unknown, all that was reserved stays
+/// charged.
+pub async fn answered(
+    mut permit: Permit,
+    usage: Option<&Usage>,
+    observed: &Observed,
+    took: Duration,
+) {
+    permit.observed(meter(observed, took));
     match usage {
         Some(usage) => permit.settle(usage).await,
         None => permit.keep_charged().await,
@@ -24,7 +30,8 @@ pub async fn answered(mut permit: Permit, usage: Option<&Usage>, observed: &Obse
 /// wait; an overload lowers the number of calls in flight; a spent account or day closes the gate
 /// until its reset.
 pub async fn failed(mut permit: Permit, error: &Error, least_pause: Duration) {
-    permit.observed(meter(&error.observed));
+    // A refusal comes at once.
+    permit.observed(meter(&error.observed, Duration::ZERO));
     match (error.kind, &error.charged) {
         (Kind::RateLimited, _) => {
             permit.rate_limited(error.retry_after.unwrap_or(least_pause), RATE_LIMITED).await;
@@ -39,9 +46,9 @@ pub async fn failed(mut permit: Permit, error: &Error, least_pause: Duration) {
     }
 }
 
-/// The provider's own count. If Anthropic reports input and output separately, its `tokens` repeats
+/// The provider's own count, from the reply to a call that took so long. If Anthropic reports input and output separately, its `tokens` repeats
 /// the tighter of them.
-pub fn meter(observed: &Observed) -> Meter {
+pub fn meter(observed: &Observed, took: Duration) -> Meter {
     let combined = if observed.input_tokens.is_some() { None } else { observed.tokens };
     let windows = PerDimension {
         requests: observed.requests,
@@ -49,11 +56,12 @@ pub fn meter(observed: &Observed) -> Meter {
         output: observed.output_tokens,
         combined,
     };
+    let before = if observed.resets_are_moments { took } else { Duration::ZERO };
     Meter {
         used: windows.map(|window| {
             window.and_then(|window| Some(window.limit?.saturating_sub(window.remaining?)))
         }),
         limits: windows.map(|window| window.and_then(|window| window.limit)),
-        resets: windows.map(|window| window.and_then(|window| window.reset)),
+        resets: windows.map(|window| window?.reset_before(before)),
     }
 }

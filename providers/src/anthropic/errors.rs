@@ -84,6 +84,7 @@ pub(crate) fn observed(headers: &HeaderMap) -> Observed {
         tokens: window("tokens"),
         input_tokens: window("input-tokens"),
         output_tokens: window("output-tokens"),
+        resets_are_moments: true,
         request_id: wait_hint::text(headers, "request-id").map(str::to_owned),
     }
 }
