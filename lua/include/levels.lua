@@ -96,13 +96,24 @@ local function closed_for(state, now)
   return math.max(0, state[GATE] - now)
 end
 
+-- The part of the capacity that may be drawn now. While calls are under way, a bucket of tokens keeps
+-- a margin, because their use is estimated.
+local function usable(state, dimension)
+  local slot = dimension_slot(dimension)
+  local capacity = state[slot + CAPACITY]
+  if dimension == REQUESTS or state[slot + PLAN_WINDOW] < math.huge then
+    return capacity
+  end
+  return capacity - math.min(HALF * state[slot + HELD], NEVER_DRAWN * capacity)
+end
+
 -- The room that is left now, as the time that an even pace takes to use it.
 local function room_now(state)
   local room
   for dimension = 1, DIMENSIONS do
     local slot = dimension_slot(dimension)
     if state[slot + MOST] > 0 then
-      local level = state[slot + CAPACITY] - state[slot + DRAWN]
+      local level = usable(state, dimension) - state[slot + DRAWN]
       level = math.min(level, state[slot + PLAN_WINDOW] - state[slot + TOTAL])
       room = math.min(room or math.huge, level / state[slot + RATE])
     end

@@ -159,7 +159,7 @@ local function until_room(keys, state, quota, lane, position, need, work, now)
     local slot, amount = dimension_slot(dimension), need[dimension]
     local most = state[slot + MOST]
     if most > 0 and amount > 0 then
-      local capacity, rate = state[slot + CAPACITY], state[slot + RATE] * part
+      local capacity, rate = usable(state, dimension), state[slot + RATE] * part
       local ahead = position.ahead * most * mix_of(state, slot)
       local kept = math.min((idle + ready) * most, capacity)
       -- A call larger than the capacity goes when nothing is drawn: then the lack is exactly zero.

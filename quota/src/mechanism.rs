@@ -347,10 +347,10 @@ impl Mechanism {
     }
 
     /// The room that is left now, as the time that an even pace takes to use it.
-    pub(crate) fn room(&self) -> f64 {
+    pub(crate) fn room(&self, numbers: &Numbers) -> f64 {
         let room = |(it, limit): (Dimension, &Option<Allowance>)| {
             let limit = (*limit)?;
-            let level = limit.capacity.value - self.drawn[it];
+            let level = self.usable(it, &limit, numbers) - self.drawn[it];
             Some(level.min(limit.window.value - self.total[it]) / limit.rate.value)
         };
         let rooms = self.plan.limits.iter().filter_map(room);

@@ -269,7 +269,7 @@ impl crate::store::Store for Store {
             state.run_task(&self.tasks, Configured::from_model(model), terms.numbers);
             let template = model.learns_as(settlement.template);
             let known = state.mechanism.expectation(template);
-            (settled, known, duration(state.mechanism.room()))
+            (settled, known, duration(state.mechanism.room(terms.numbers)))
         }))
     }
 

@@ -48,13 +48,13 @@ numbers! {
     fade = 0.99, "part", "weight of past calls in a mean after one more";
     quiet = 0.7 * SECOND, "µs", "a call that is not refused within this time was accepted: refusals come at once";
     standby = 0.2, "part", "of its share of the capacity: room kept for a lane with calls in the window; for a lane without, room for a mean call";
-    half = 0.5, "part", "of the horizon: long waits are spread over it; of a cache's gain: believed at once; of the calls at once: left after an overload; of a window: between renewals of times to live";
+    half = 0.5, "part", "of the horizon: long waits are spread over it; of a cache's gain: believed at once; of the calls at once: left after an overload; of a window: between renewals of times to live; of the tokens reserved for calls under way: margin for wrong estimates, in a bucket";
     walk = 48.0, "entries", "looked at in one script call for what leaves a window";
     logged = 48.0, "observations", "kept for the policy at most";
     task_lease = 2.0 * SECOND, "µs", "then the policy's task is handed to another caller";
     pace = 0.25 * SECOND, "µs", "at least, between two runs of the policy, and between two questions of a caller that waits for a call to end";
     regain = 0.05, "part", "of the calls at once before an overload: regained each time all calls in flight have ended once";
-    never_drawn = 0.1, "part of the limit", "margin for wrong estimates of calls under way, in tokens";
+    never_drawn = 0.1, "part of the capacity", "largest margin for wrong estimates of calls under way; and of the limit, in tokens: margin for a day after a refusal";
     horizon = 5.0 * SECOND, "µs", "longest wait given while the capacity is explored";
     blind_burst = 0.6, "part of the limit", "deepest burst tried with a provider that shows no bucket";
     first_burst = 2.5 * SECOND, "µs of the rate", "capacity while nothing is known";

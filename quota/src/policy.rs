@@ -69,8 +69,10 @@ pub(crate) fn run(
         let deeper = one.capacity(it, proven, configured, numbers).value - before;
         change[it] = if is_new { 0.0 } else { deeper.max(0.0) };
         one.lowered = (one.lowered - numbers.yields * passed / numbers.episode).max(0.0);
-        // A refused depth is tried again a day later.
-        one.refused_depth = one.refused_depth.filter(|_| reading.now - one.last_refusal < DAY);
+        // What was refused is tried again a day later.
+        if reading.now - one.last_refusal >= DAY {
+            (one.refused_depth, one.last_refusal) = (None, 0.0);
+        }
     }
     for observation in &reading.log {
         match observation {

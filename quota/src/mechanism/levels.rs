@@ -6,7 +6,7 @@ use super::{
 use crate::{
     dimension::Dimension,
     numbers::{GRAIN, Numbers},
-    plan::Units,
+    plan::{Allowance, Units},
     store::Hold,
 };
 
@@ -79,6 +79,16 @@ impl Mechanism {
         }
     }
 
+    /// The part of the capacity that may be drawn now. While calls are under way, a bucket of tokens
+    /// keeps a margin, because their use is estimated.
+    pub(super) fn usable(&self, it: Dimension, limit: &Allowance, numbers: &Numbers) -> f64 {
+        let capacity = limit.capacity.value;
+        if it == Dimension::Requests || limit.window.value < f64::INFINITY {
+            return capacity;
+        }
+        capacity - (numbers.half * self.held[it]).min(numbers.never_drawn * capacity)
+    }
+
     /// Time until there is room at the present rate for a call behind those before it.
     pub(super) fn until_room(
         &self,
@@ -100,7 +110,7 @@ impl Mechanism {
             if need <= 0.0 {
                 continue;
             }
-            let (capacity, rate) = (limit.capacity.value, limit.rate.value * part);
+            let (capacity, rate) = (self.usable(it, limit, terms.numbers), limit.rate.value * part);
             let ahead = position.ahead * limit.most * mix[it];
             let kept = ((idle + ready) * limit.most).min(capacity);
             // A call larger than the capacity is admitted when nothing is drawn: then the lack is

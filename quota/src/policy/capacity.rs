@@ -17,9 +17,10 @@ impl KnownDimension {
     ) -> Reasoned {
         let most = self.configured * (1.0 - self.hidden_part);
         let is_bucket = configured.bucket || self.is_even(numbers);
-        // A request is no estimate.
-        let never_drawn = if it == Dimension::Requests { 0.0 } else { numbers.never_drawn };
-        let deepest = if is_bucket { 1.0 - never_drawn } else { numbers.blind_burst };
+        // A request is no estimate. A provider that has refused may have others' calls to count.
+        let has_margin = it != Dimension::Requests && self.last_refusal > 0.0;
+        let margin = if has_margin { numbers.never_drawn } else { 0.0 };
+        let deepest = if is_bucket { 1.0 - margin } else { numbers.blind_burst };
         let full = Reasoned::new(most * deepest, Why::Full);
         let mut capacity = if let Some(burst) = configured.burst {
             Reasoned::new(burst * most / configured.window, Why::Configured)

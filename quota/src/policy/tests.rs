@@ -403,10 +403,15 @@ fn a_burst_went_well_when_nothing_was_refused_for_a_while() {
 }
 
 #[test]
-fn six_tenths_of_the_limit_go_at_once_at_most_and_nine_tenths_of_a_bucket() {
+fn six_tenths_of_the_limit_go_at_once_at_most_and_all_of_a_bucket_that_never_refused() {
     assert_reasoned(Case::went_well(limits(), 50_000.0).idle(1.0).capacity, 36_000.0, Why::Full);
     let bucket = Limits { token_bucket: true, ..limits() };
-    assert_reasoned(Case::proven(bucket).idle(1.0).capacity, 54_000.0, Why::Full);
+    let mut case = Case::proven(bucket);
+    assert_reasoned(case.idle(1.0).capacity, 60_000.0, Why::Full);
+    // Nothing was drawn: depth is not the reason.
+    case.refuse(&case.refusal(1_000.0, 0.0, 0.0));
+    assert_reasoned(case.idle(86_000.0).capacity, 54_000.0, Why::Full);
+    assert_reasoned(case.idle(1_000.0).capacity, 60_000.0, Why::Full);
 }
 
 #[test]
@@ -438,7 +443,7 @@ fn another_limit_begins_anew_and_a_deeper_bucket_is_not_fuller() {
     case.idle(1.0);
     case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
     let outcome = case.after(1.0, Seen::default());
-    assert!((outcome.change.combined - 36_000.0).abs() < 1e-6, "{:?}", outcome.change);
+    assert!((outcome.change.combined - 40_000.0).abs() < 1e-6, "{:?}", outcome.change);
     // A smaller bucket reduces nothing.
     let window = PerDimension { combined: Change::Clear, ..PerDimension::default() };
     case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
@@ -455,7 +460,7 @@ fn three_even_readings_show_a_bucket() {
     assert_eq!(two.window.why, Why::Strict);
     let three = allowance_of(&case.read_meter([even(15_000.0)]));
     assert_reasoned(three.window, f64::INFINITY, Why::Even);
-    assert_reasoned(three.capacity, 58_800.0 * 0.9, Why::Full);
+    assert_reasoned(three.capacity, 58_800.0, Why::Full);
     assert!((a_second(three) - 1_000.0).abs() < 1e-6, "no margin, no padding: {three:?}");
 }
 
@@ -499,7 +504,7 @@ fn a_bucket_of_two_seconds_is_taken_for_one_and_not_for_use_by_others() {
     assert!(outcome.change.combined <= 0.0, "{:?}", outcome.change);
     assert_reasoned(allowance_of(&outcome).capacity, 2_000.0 * 0.6, Why::Full);
     let outcome = case.read_meter([shallow(900.0); 12]);
-    assert_reasoned(allowance_of(&outcome).capacity, 2_000.0 * 0.9, Why::Full);
+    assert_reasoned(allowance_of(&outcome).capacity, 2_000.0, Why::Full);
     assert_reasoned(allowance_of(&outcome).window, f64::INFINITY, Why::Even);
     // A bucket as deep as the minute shows the whole limit.
     assert_reasoned(

@@ -94,6 +94,17 @@ pub(super) async fn a_call_larger_than_the_capacity_goes_when_nothing_is_drawn<S
     assert_eq!(wait, Duration::from_secs(9), "what it took comes back first");
 }
 
+pub(super) async fn a_bucket_keeps_a_margin_while_calls_are_under_way<S: Store>(rig: &Rig<S>) {
+    let first = rig.ask(10_000);
+    assert_eq!(rig.reserve(&first).await, Decision::Granted);
+    let (next, wait) = waits(rig, rig.ask(45_001)).await;
+    assert_eq!(wait, Duration::from_millis(1), "half of what is reserved is kept");
+    rig.store.settle(&rig.model, &settled_as(&first, 10_000)).await.unwrap();
+    assert_eq!(rig.reserve(&next).await, Decision::Granted, "and no more once its use is known");
+    let (_, wait) = waits(rig, rig.ask(1)).await;
+    assert_eq!(wait, Duration::from_millis(1_002), "a tenth of the capacity at most");
+}
+
 pub(super) async fn no_wait_is_longer_than_the_horizon<S: Store>(rig: &Rig<S>) {
     while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
     for _ in 0..30 {

@@ -50,6 +50,7 @@ both_stores! {
     every_dimension_holds(model(limits(8_000).with(Dimension::Requests, 10).with(Dimension::Input, 5_000).with(Dimension::Output, 50)));
     a_call_that_never_fits_is_refused_at_once(model(limits(1_000)));
     a_call_larger_than_the_capacity_goes_when_nothing_is_drawn(model(paced(60_000)));
+    a_bucket_keeps_a_margin_while_calls_are_under_way(model(Limits { token_bucket: true, ..limits(60_000) }));
     no_wait_is_longer_than_the_horizon(model(limits(60_000)));
     // Reservations.
     the_same_reservation_is_admitted_once(model(limits(1_000)));
