@@ -4,6 +4,7 @@ mod controls;
 mod lists;
 mod numbering;
 mod objects;
+mod shapes;
 mod styles;
 mod tables;
 
@@ -21,8 +22,9 @@ use crate::{
     xml::{Element, Node},
 };
 use controls::read_controls;
-use numbering::{Numbering, read_numbering};
+use numbering::{MAX_LEVEL, Numbering, read_numbering};
 use objects::{Objects, folder, formula_text};
+use shapes::sort_shapes;
 use styles::Styles;
 
 pub(crate) fn extract(
@@ -77,6 +79,8 @@ struct Body<'a> {
     objects: Objects,
     /// The number after the last item of each style of lists, for lists that continue.
     next_by_style: HashMap<String, usize>,
+    /// The last number of each level of lists of single paragraphs, by the ids of the lists.
+    numbered_paragraphs: HashMap<String, [Option<usize>; MAX_LEVEL]>,
     /// The number of the last heading of each level; 0 for none.
     headings: [usize; 10],
     /// What the controls of forms show, by their ids.
@@ -89,7 +93,7 @@ struct Body<'a> {
 impl<'a> Body<'a> {
     fn new(objects: Objects, background: Background, tally: &'a Tally) -> Self {
         let (styles, numbering, lists, notes, next_by_style) = Default::default();
-        let (slides, in_cell, headings, controls) = Default::default();
+        let (slides, in_cell, headings, controls, numbered_paragraphs) = Default::default();
         Self {
             styles,
             numbering,
@@ -99,6 +103,7 @@ impl<'a> Body<'a> {
             in_cell,
             objects,
             next_by_style,
+            numbered_paragraphs,
             headings,
             controls,
             background,
@@ -152,6 +157,7 @@ impl<'a> Body<'a> {
             match &*element.name {
                 "h" | "p" => self.write_paragraph(element, "", text),
                 "list" => self.write_list(element, text),
+                "numbered-paragraph" => self.write_numbered_paragraph(element, text),
                 "table" => self.write_table(element, text),
                 "page" => {
                     self.slides += 1;
@@ -351,49 +357,4 @@ impl<'a> Body<'a> {
             look::picture_description(["desc", "title"].map(|name| Some(frame.child(name)?.text())))
         })
     }
-}
-
-/// Largest distance between the upper edges of shapes in one row, in points.
-const SAME_ROW: f64 = 18.0;
-
-/// Sorts the shapes of a slide by row from above, then from the left. A shape without a position
-/// stays with the one before it; notes are last.
-fn sort_shapes(page: &Element) -> Vec<&Element> {
-    let mut last = (f64::MIN, f64::MIN);
-    let mut placed: Vec<((f64, f64), &Element)> = Vec::new();
-    for element in page.elements() {
-        let place = ["y", "x"].map(|name| points(&element.attribute(name)?));
-        match (&*element.name, place) {
-            ("notes", _) => last = (f64::MAX, 0.0),
-            (_, [Some(y), Some(x)]) => last = (y, x),
-            _ => {}
-        }
-        placed.push((last, element));
-    }
-    placed.sort_by(|((one, _), _), ((other, _), _)| one.total_cmp(other));
-    let mut row = f64::MIN;
-    for ((y, _), _) in &mut placed {
-        if *y - row > SAME_ROW {
-            row = *y;
-        }
-        *y = row;
-    }
-    placed.sort_by(|((y, x), _), ((row, left), _)| y.total_cmp(row).then(x.total_cmp(left)));
-    placed.into_iter().map(|(_, element)| element).collect()
-}
-
-/// Returns a length in points.
-fn points(length: &str) -> Option<f64> {
-    let end = length.trim().find(|c: char| c.is_ascii_alphabetic())?;
-    let (number, unit) = length.trim().split_at(end);
-    let unit = match unit {
-        "cm" => 72.0 / 2.54,
-        "mm" => 72.0 / 25.4,
-        "in" => 72.0,
-        "pt" => 1.0,
-        "pc" => 12.0,
-        "px" => 0.75,
-        _ => return None,
-    };
-    number.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number * unit)
 }

@@ -2,13 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{
-    numerals::{cardinal_words, chinese, circled, letters, ordinal, ordinal_words, roman},
-    xml::Element,
-};
-
-/// Most digits of a zero-padded number.
-const MAX_WIDTH: usize = 20;
+use crate::{numerals::write_number, xml::Element};
 
 /// Numbering of one level of a list.
 #[derive(Debug, Clone, Default)]
@@ -146,112 +140,8 @@ impl Lists {
                 }
                 _ => "decimal",
             };
-            text = text.replace(&format!("%{}", place + 1), &format_number(count, format));
+            text = text.replace(&format!("%{}", place + 1), &write_number(count, format));
         }
         if text.trim().is_empty() { String::new() } else { format!("{text} ") }
     }
-}
-
-fn format_number(count: usize, format: &str) -> String {
-    match format {
-        "none" => String::new(),
-        "lowerLetter" => letters(count),
-        "upperLetter" => letters(count).to_ascii_uppercase(),
-        "lowerRoman" => roman(count),
-        "upperRoman" => roman(count).to_ascii_uppercase(),
-        "decimalZero" => format!("{count:02}"),
-        own if own.starts_with("00") => {
-            let width = own.bytes().take_while(u8::is_ascii_digit).count().min(MAX_WIDTH);
-            format!("{count:0width$}")
-        }
-        "ordinal" => ordinal(count),
-        "ordinalText" => ordinal_words(count),
-        "cardinalText" => cardinal_words(count),
-        "numberInDash" => format!("- {count} -"),
-        "decimalEnclosedCircle" | "decimalEnclosedCircleChinese" => circled(count),
-        "chineseCounting"
-        | "chineseCountingThousand"
-        | "taiwaneseCounting"
-        | "taiwaneseCountingThousand"
-        | "japaneseCounting"
-        | "ideographDigital" => chinese(count),
-        "chineseLegalSimplified" => legal("壹贰叁肆伍陆柒捌玖拾佰仟", count),
-        "ideographLegalTraditional" => legal("壹貳參肆伍陸柒捌玖拾佰仟", count),
-        "japaneseLegal" => legal("壱弐参四伍六七八九拾百阡", count),
-        "thaiNumbers" => digits('๐', count),
-        "hindiNumbers" => digits('०', count),
-        "thaiLetters" => one_of("กขคงจฉชซฌญฎฏฐฑฒณดตถทธนบปผฝพฟภมยรลวศษสหฬอฮ", count),
-        "arabicAlpha" => one_of("أبتثجحخدذرزسشصضطظعغفقكلمنهوي", count),
-        "arabicAbjad" => one_of("أبجدهوزحطيكلمنسعفصقرشتثخذضظغ", count),
-        "hebrew1" => hebrew(count),
-        "hebrew2" => one_of("אבגדהוזחטיכלמנסעפצקרשת", count),
-        "decimalEnclosedParen" if (1..=20).contains(&count) => sign_at(0x2473, count),
-        "decimalEnclosedFullstop" if (1..=20).contains(&count) => sign_at(0x2487, count),
-        "hex" => format!("{count:X}"),
-        "decimalFullWidth" | "decimalFullWidth2" => {
-            let wide = |c: char| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c);
-            count.to_string().chars().map(wide).collect()
-        }
-        "russianLower" => one_of("абвгдежзиклмнопрстуфхцчшщыэюя", count),
-        "russianUpper" => one_of("АБВГДЕЖЗИКЛМНОПРСТУФХЦЧШЩЫЭЮЯ", count),
-        "ideographTraditional" => one_of("甲乙丙丁戊己庚辛壬癸", count),
-        "ideographZodiac" => one_of("子丑寅卯辰巳午未申酉戌亥", count),
-        "aiueo" | "aiueoFullWidth" => one_of(
-            "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン",
-            count,
-        ),
-        "iroha" | "irohaFullWidth" => one_of(
-            "イロハニホヘトチリヌルヲワカヨタレソツネナラムウヰノオクヤマケフコエテアサキユメミシヱヒモセスン",
-            count,
-        ),
-        "ganada" => one_of("가나다라마바사아자차카타파하", count),
-        "chosung" => one_of("ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊㅋㅌㅍㅎ", count),
-        _ => count.to_string(),
-    }
-}
-
-/// Writes a number in the digits of another script, given its zero.
-fn digits(zero: char, count: usize) -> String {
-    let digit = |c: char| char::from_u32(u32::from(zero) + u32::from(c) - u32::from('0'));
-    count.to_string().chars().filter_map(digit).collect()
-}
-
-/// Returns the character `count` places after `before`.
-fn sign_at(before: u32, count: usize) -> String {
-    let code = u32::try_from(count).ok().and_then(|count| char::from_u32(before + count));
-    code.map_or_else(|| count.to_string(), String::from)
-}
-
-/// Writes a Chinese number in legal digits, which cannot be altered into each other.
-fn legal(signs: &str, count: usize) -> String {
-    let plain = "一二三四五六七八九十百千";
-    let legal = |c: char| {
-        let place = plain.chars().position(|known| known == c);
-        place.and_then(|place| signs.chars().nth(place)).unwrap_or(c)
-    };
-    chinese(count).chars().map(legal).collect()
-}
-
-/// Writes a number in Hebrew letters. 15 and 16 are 9 + 6 and 9 + 7, to avoid parts of the name of God.
-fn hebrew(count: usize) -> String {
-    const HUNDREDS: [&str; 5] = ["", "ק", "ר", "ש", "ת"];
-    const TENS: [&str; 10] = ["", "י", "כ", "ל", "מ", "נ", "ס", "ע", "פ", "צ"];
-    const ONES: [&str; 10] = ["", "א", "ב", "ג", "ד", "ה", "ו", "ז", "ח", "ט"];
-    match count {
-        0 | 500.. => count.to_string(),
-        _ => {
-            let end = match count % 100 {
-                15 => "טו".to_owned(),
-                16 => "טז".to_owned(),
-                rest => format!("{}{}", TENS[rest / 10], ONES[rest % 10]),
-            };
-            format!("{}{end}", HUNDREDS[count / 100])
-        }
-    }
-}
-
-/// Returns a letter of an alphabet other than Latin; digits beyond its end.
-fn one_of(letters: &str, count: usize) -> String {
-    let letter = count.checked_sub(1).and_then(|place| letters.chars().nth(place));
-    letter.map_or_else(|| count.to_string(), String::from)
 }

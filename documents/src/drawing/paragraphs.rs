@@ -3,7 +3,7 @@
 use crate::{
     links::{ADDRESS, Link},
     look, math,
-    numerals::{letters, roman},
+    numerals::write_number,
     symbols::Fonts,
     xml::{Element, Node},
 };
@@ -140,17 +140,32 @@ impl Numbers {
     }
 }
 
+/// Systems of numbers by the first letters of a style.
+const SYSTEMS: [(&str, &str); 15] = [
+    ("alphaLc", "lowerLetter"),
+    ("alphaUc", "upperLetter"),
+    ("romanLc", "lowerRoman"),
+    ("romanUc", "upperRoman"),
+    ("circleNum", "decimalEnclosedCircle"),
+    ("ea1", "chineseCounting"),
+    ("arabicDb", "decimalFullWidth"),
+    ("arabic1", "arabicAlpha"),
+    ("arabic2", "arabicAbjad"),
+    ("hebrew2", "hebrew2"),
+    ("thaiAlpha", "thaiLetters"),
+    ("thaiNum", "thaiNumbers"),
+    ("hindiAlpha1", "hindiConsonants"),
+    ("hindiAlpha", "hindiVowels"),
+    ("hindiNum", "hindiNumbers"),
+];
+
 /// Formats a number in a style of `ST_TextAutonumberScheme` (ECMA-376 part 1, 20.1.10.61).
 fn format_number(kind: &str, count: usize) -> String {
-    let number = match kind {
-        kind if kind.starts_with("alphaLc") => letters(count),
-        kind if kind.starts_with("alphaUc") => letters(count).to_ascii_uppercase(),
-        kind if kind.starts_with("romanLc") => roman(count),
-        kind if kind.starts_with("romanUc") => roman(count).to_ascii_uppercase(),
-        kind if kind.starts_with("circleNum") => return crate::numerals::circled(count),
-        kind if kind.starts_with("ea1") => crate::numerals::chinese(count),
-        _ => count.to_string(),
-    };
+    let system = SYSTEMS.iter().find(|(start, _)| kind.starts_with(start));
+    let number = write_number(count, system.map_or("", |(_, system)| *system));
+    if kind.starts_with("circleNum") {
+        return number;
+    }
     match kind {
         kind if kind.ends_with("ParenBoth") => format!("({number})"),
         kind if kind.ends_with("ParenR") => format!("{number})"),

@@ -2,12 +2,71 @@
 
 use scraper::node::Element;
 
-use crate::numerals::{latin, roman};
-
-const GREEK: &str = "αβγδεζηθικλμνξοπρστυφχψω";
+use super::css::unescape;
+use crate::numerals::write_number;
 
 /// Largest number written in Roman numerals.
-const MAX_ROMAN: usize = 3_999;
+const MAX_ROMAN: i64 = 3_999;
+
+/// Styles of lists whose systems of numbers have other names here.
+const SYSTEMS: [(&str, &str); 30] = [
+    ("a", "lower-latin"),
+    ("lower-alpha", "lower-latin"),
+    ("A", "upper-latin"),
+    ("upper-alpha", "upper-latin"),
+    ("i", "lowerRoman"),
+    ("lower-roman", "lowerRoman"),
+    ("I", "upperRoman"),
+    ("upper-roman", "upperRoman"),
+    ("1", "decimal"),
+    ("decimal-leading-zero", "decimalZero"),
+    ("thai", "thaiNumbers"),
+    ("devanagari", "hindiNumbers"),
+    ("hebrew", "hebrew1"),
+    ("upper-armenian", "armenian"),
+    ("cambodian", "khmer"),
+    ("cjk-decimal", "ideographDigital"),
+    ("cjk-ideographic", "chineseCounting"),
+    ("simp-chinese-informal", "chineseCounting"),
+    ("trad-chinese-informal", "chineseCounting"),
+    ("simp-chinese-formal", "chineseLegalSimplified"),
+    ("trad-chinese-formal", "ideographLegalTraditional"),
+    ("japanese-informal", "japaneseCounting"),
+    ("japanese-formal", "japaneseLegal"),
+    ("korean-hangul-formal", "koreanCounting"),
+    ("cjk-heavenly-stem", "ideographTraditional"),
+    ("cjk-earthly-branch", "ideographZodiac"),
+    ("katakana", "aiueo"),
+    ("katakana-iroha", "iroha"),
+    ("hangul", "ganada"),
+    ("hangul-consonant", "chosung"),
+];
+
+/// Styles of lists whose systems of numbers have the same names here.
+const SAME_SYSTEMS: [&str; 22] = [
+    "decimal",
+    "lower-latin",
+    "upper-latin",
+    "lower-greek",
+    "armenian",
+    "lower-armenian",
+    "georgian",
+    "hiragana",
+    "hiragana-iroha",
+    "arabic-indic",
+    "persian",
+    "bengali",
+    "gujarati",
+    "gurmukhi",
+    "kannada",
+    "khmer",
+    "lao",
+    "malayalam",
+    "myanmar",
+    "oriya",
+    "tamil",
+    "telugu",
+];
 
 /// An open list.
 #[derive(Debug)]
@@ -18,16 +77,15 @@ pub(super) struct List {
     kind: Kind,
 }
 
-/// Ways of writing numbers.
-#[derive(Debug, Clone, Copy)]
+/// The mark of a list's items.
+#[derive(Debug, Clone)]
 enum Kind {
-    Decimal,
-    Letters { capital: bool },
-    Roman { capital: bool },
-    Greek,
-    Padded,
+    /// Numbers of a system.
+    Numbers(&'static str),
     Bullet,
     Nothing,
+    /// A text of the style sheet.
+    Text(String),
 }
 
 impl List {
@@ -35,7 +93,8 @@ impl List {
     pub(super) fn read(list: &Element, marker: Option<&str>, items: usize) -> Self {
         let is_numbered = list.name() == "ol";
         let kind = Kind::from_element(list, marker);
-        let kind = kind.unwrap_or(if is_numbered { Kind::Decimal } else { Kind::Bullet });
+        let usual = if is_numbered { Kind::Numbers("decimal") } else { Kind::Bullet };
+        let kind = kind.unwrap_or(usual);
         let is_reversed = list.attr("reversed").is_some();
         let first = if is_reversed { i64::try_from(items).unwrap_or(1) } else { 1 };
         let next = number(list, "start").unwrap_or(first);
@@ -46,10 +105,11 @@ impl List {
     pub(super) fn next_mark(&mut self, item: &Element, marker: Option<&str>) -> String {
         let number = number(item, "value").unwrap_or(self.next);
         self.next = number.saturating_add(self.step);
-        match Kind::from_element(item, marker).unwrap_or(self.kind) {
+        match Kind::from_element(item, marker).as_ref().unwrap_or(&self.kind) {
             Kind::Bullet => "- ".to_owned(),
             Kind::Nothing => String::new(),
-            kind => format!("{}. ", kind.format_number(number)),
+            Kind::Text(text) => text.clone(),
+            Kind::Numbers(system) => format!("{}. ", format_number(number, system)),
         }
     }
 }
@@ -57,39 +117,39 @@ impl List {
 impl Kind {
     /// Returns the kind set by the style, which may have several words, or by the `type` attribute.
     fn from_element(element: &Element, style: Option<&str>) -> Option<Self> {
-        let styled = style.unwrap_or_default().split_whitespace().find_map(Self::by_name);
+        let style = style.unwrap_or_default();
+        let quote = style.find(['"', '\'']).filter(|_| !style.contains("url("));
+        let quote = quote.map(|at| style[at..].split_at(1));
+        if let Some((text, _)) = quote.and_then(|(quote, rest)| rest.split_once(quote)) {
+            return Some(Self::Text(unescape(text).into_owned()));
+        }
+        let styled =
+            style.split_whitespace().find_map(|it| Self::by_name(&it.to_ascii_lowercase()));
         styled.or_else(|| Self::by_name(element.attr("type")?.trim()))
     }
 
     /// Returns the kind of a style's word or of a `type`, whose letter may be a capital.
     fn by_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "a" | "lower-alpha" | "lower-latin" => Self::Letters { capital: false },
-            "A" | "upper-alpha" | "upper-latin" => Self::Letters { capital: true },
-            "i" | "lower-roman" => Self::Roman { capital: false },
-            "I" | "upper-roman" => Self::Roman { capital: true },
-            "1" | "decimal" => Self::Decimal,
-            "lower-greek" => Self::Greek,
-            "decimal-leading-zero" => Self::Padded,
-            "disc" | "circle" | "square" => Self::Bullet,
-            "none" => Self::Nothing,
-            _ => return None,
-        })
-    }
-
-    fn format_number(self, number: i64) -> String {
-        let count = usize::try_from(number).unwrap_or(0);
-        let (text, capital) = match self {
-            Self::Letters { capital } if count > 0 => (latin(count), capital),
-            Self::Roman { capital } if (1..=MAX_ROMAN).contains(&count) => (roman(count), capital),
-            Self::Padded => return format!("{number:02}"),
-            Self::Greek => {
-                let letter = count.checked_sub(1).and_then(|at| GREEK.chars().nth(at));
-                return letter.map_or_else(|| number.to_string(), String::from);
-            }
-            _ => return number.to_string(),
+        let system = || {
+            let renamed = SYSTEMS.iter().find(|(known, _)| *known == name);
+            let same = || SAME_SYSTEMS.into_iter().find(|known| *known == name);
+            renamed.map(|(_, system)| *system).or_else(same)
         };
-        if capital { text.to_ascii_uppercase() } else { text }
+        match name {
+            "disc" | "circle" | "square" | "disclosure-open" | "disclosure-closed" => {
+                Some(Self::Bullet)
+            }
+            "none" => Some(Self::Nothing),
+            _ => system().map(Self::Numbers),
+        }
+    }
+}
+
+fn format_number(number: i64, system: &str) -> String {
+    let is_roman = matches!(system, "lowerRoman" | "upperRoman");
+    match usize::try_from(number) {
+        Ok(count) if count > 0 && (!is_roman || number <= MAX_ROMAN) => write_number(count, system),
+        _ => number.to_string(),
     }
 }
 
@@ -120,6 +180,10 @@ mod tests {
             ("reversed start=5", "5. x\n4. y"),
             ("style='color:red; List-Style-Type: upper-alpha'", "A. x\nB. y"),
             ("type=q start=z", "1. x\n2. y"),
+            ("style='list-style-type: hiragana'", "あ. x\nい. y"),
+            ("style='list-style-type: cjk-decimal' start=10", "一〇. x\n一一. y"),
+            ("style='list-style: inside \"No \"'", "No x\nNo y"),
+            ("style='list-style-type: decimal-leading-zero'", "01. x\n02. y"),
         ] {
             assert_eq!(list(attributes), expected, "{attributes}");
         }

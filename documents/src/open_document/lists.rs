@@ -2,7 +2,7 @@
 
 use super::{
     Body,
-    numbering::{Numbering, OUTLINE, number_of},
+    numbering::{MAX_LEVEL, Numbering, OUTLINE, number_of},
 };
 use crate::xml::Element;
 
@@ -44,6 +44,29 @@ impl Body<'_> {
         }
         if let Some((style, next)) = self.lists.pop().filter(|_| level == 0) {
             self.next_by_style.insert(style, next);
+        }
+    }
+
+    /// Writes a paragraph that is an item of a list without being in it.
+    pub(super) fn write_numbered_paragraph(&mut self, item: &Element, text: &mut String) {
+        let style = item.attribute("style-name").unwrap_or_default();
+        let level = number_of(item, "level").unwrap_or(1).clamp(1, MAX_LEVEL) - 1;
+        let list = item.attribute("list-id").unwrap_or_else(|| style.clone());
+        let numbering = self.numbering.get(&(style.clone(), level)).cloned();
+        let numbers = self.numbered_paragraphs.entry(list).or_default();
+        let first = numbering.as_ref().map_or(1, |numbered| numbered.start);
+        let next = numbers[level].map_or(first, |last| last.saturating_add(1));
+        let number = number_of(item, "start-value").unwrap_or(next);
+        numbers[level] = Some(number);
+        numbers[level + 1..].fill(None);
+        let above = numbers[..level].iter().map(|last| (style.clone(), last.unwrap_or(1) + 1));
+        let around = std::mem::replace(&mut self.lists, above.collect());
+        self.lists.push((style, number));
+        let mark = numbering.map_or_else(|| "- ".to_owned(), |it| self.mark(&it, number));
+        self.lists = around;
+        let mut mark = format!("{}{mark}", "  ".repeat(level));
+        for element in item.elements().filter(|it| matches!(&*it.name, "p" | "h")) {
+            self.write_paragraph(element, &std::mem::take(&mut mark), text);
         }
     }
 

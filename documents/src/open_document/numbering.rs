@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 
 use crate::{
-    numerals::{chinese, circled, latin, letters, roman},
+    numerals::{system_of_samples, write_number},
     xml::Element,
 };
 
 /// Name of the numbering of headings, which no style of lists has.
 pub(super) const OUTLINE: &str = "\u{fdd0}outline";
+
+/// Deepest level of lists that office programs write.
+pub(super) const MAX_LEVEL: usize = 10;
 
 /// Numbering of a level of a list.
 #[derive(Debug, Clone)]
@@ -26,17 +29,16 @@ pub(super) struct Numbering {
 
 impl Numbering {
     pub(super) fn number(&self, number: usize) -> String {
-        match self.format.as_str() {
-            "a" if self.repeats_letters => letters(number),
-            "A" if self.repeats_letters => letters(number).to_ascii_uppercase(),
-            "a" => latin(number),
-            "A" => latin(number).to_ascii_uppercase(),
-            "i" => roman(number),
-            "I" => roman(number).to_ascii_uppercase(),
-            format if format.starts_with('一') => chinese(number),
-            format if format.starts_with('①') => circled(number),
-            _ => number.to_string(),
-        }
+        let system = match self.format.as_str() {
+            "a" if self.repeats_letters => "lowerLetter",
+            "A" if self.repeats_letters => "upperLetter",
+            "a" => "lower-latin",
+            "A" => "upper-latin",
+            "i" => "lowerRoman",
+            "I" => "upperRoman",
+            samples => system_of_samples(samples).unwrap_or_default(),
+        };
+        write_number(number, system)
     }
 }
 
