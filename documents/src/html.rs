@@ -3,17 +3,20 @@
 mod attributes;
 mod css;
 mod declarations;
+mod embedded;
+mod flow;
 mod generated;
 mod lists;
 mod media;
 mod rules;
 mod styles;
+mod table_parts;
 mod writer;
 mod xhtml;
 
 use std::borrow::Cow;
 
-use ego_tree::{NodeId, NodeRef, iter::Edge};
+use ego_tree::{NodeRef, iter::Edge};
 use html5ever::{ParseOpts, tendril::TendrilSink as _};
 use scraper::{ElementRef, Html, HtmlTreeSink, Node, node::Element};
 
@@ -41,9 +44,9 @@ const PIECE_BYTES: usize = 4 << 10;
 const MAX_FRAMES: usize = 3;
 
 /// Elements whose content is not read as text.
-const WITHOUT_TEXT: [&str; 18] = [
-    "script", "style", "noscript", "noframes", "head", "nav", "iframe", "canvas", "audio", "video",
-    "datalist", "math", "rp", "defs", "desc", "metadata", "symbol", "title",
+const WITHOUT_TEXT: [&str; 19] = [
+    "script", "style", "noscript", "noframes", "noembed", "head", "nav", "iframe", "canvas",
+    "audio", "video", "datalist", "math", "rp", "defs", "desc", "metadata", "symbol", "title",
 ];
 
 /// Reads a page, as XHTML if it declares to be.
@@ -96,7 +99,8 @@ fn read_page(
     frames: usize,
 ) -> Result<String, Unreadable> {
     let mut page = parse_page(&attributes::limit_attributes(text))?;
-    move_table_feet(&mut page);
+    let element_styles = styles::read_element_styles(&page, linked);
+    table_parts::sort_table_parts(&mut page, &element_styles.low_captions);
     let with = |styles: &ElementStyles| {
         let mut walk = Walk {
             styles,
@@ -110,7 +114,6 @@ fn read_page(
         let text = replace_placeholders(&walk.writer.finish());
         (walk.has_content, text, walk.tally.into_left_out())
     };
-    let element_styles = styles::read_element_styles(&page, linked);
     let (is_seen, mut shown, mut left_out) = with(&element_styles);
     if !is_seen && has_script(&page) {
         // A page that hides all of itself waits for a script that shows it, so its styles are ignored.
@@ -125,7 +128,7 @@ fn read_page(
 }
 
 fn has_script(page: &Html) -> bool {
-    let is_script = |node: &Node| matches!(node, Node::Element(it) if it.name() == "script");
+    let is_script = |node: &Node| node.as_element().is_some_and(|it| it.name() == "script");
     page.tree.root().descendants().any(|node| is_script(node.value()))
 }
 
@@ -148,23 +151,6 @@ fn parse_page(text: &str) -> Result<Html, Unreadable> {
         }
     }
     Ok(parser.finish())
-}
-
-/// Moves a table's foot behind its body, where a page shows it.
-fn move_table_feet(page: &mut Html) {
-    let is = |node: NodeRef<'_, Node>, name: &str| matches!(node.value(), Node::Element(element) if element.name() == name);
-    let feet: Vec<(NodeId, NodeId)> = page
-        .tree
-        .root()
-        .descendants()
-        .filter(|node| is(*node, "tfoot") && node.next_siblings().any(|next| is(next, "tbody")))
-        .filter_map(|foot| Some((foot.parent()?.id(), foot.id())))
-        .collect();
-    for (table, foot) in feet {
-        if let Some(mut table) = page.tree.get_mut(table) {
-            table.append_id(foot);
-        }
-    }
 }
 
 /// Returns the encoding declared in the first kilobyte: by `<meta charset="…">`, its older form, or the
@@ -237,7 +223,7 @@ impl Walk<'_> {
                         if styles.struck.contains(&node.id()) {
                             self.writer.end_strike();
                         }
-                        self.writer.close(element);
+                        self.writer.close(element, styles.flows.get(node.id()));
                     }
                     _ => {}
                 },
@@ -255,8 +241,15 @@ impl Walk<'_> {
             _ => {}
         }
         self.has_content |= matches!(element.name(), "img" | "input");
-        self.tally.add(Kind::Pictures, usize::from(is_picture(element)));
-        self.writer.open(element, is_laid_out(node), marker);
+        self.tally.add(Kind::Pictures, usize::from(embedded::is_picture(element)));
+        if let Some(address) = embedded::unread_address(node, element) {
+            self.tally.add_in_part(Kind::UnreadParts, 1, address);
+        }
+        let flow = self.styles.flows.get(node.id());
+        self.writer.open(element, flow, is_laid_out(node), marker);
+        if let Some(words) = embedded::placeholder(node, element) {
+            self.writer.write_text(words);
+        }
         if self.styles.struck.contains(&node.id()) {
             self.writer.begin_strike();
         }
@@ -278,10 +271,14 @@ impl Walk<'_> {
             return self.end_hidden_words();
         }
         self.has_content |= !text.trim().is_empty();
-        let parent = node.parent().and_then(|parent| self.styles.lines.get(&parent.id()));
-        match parent {
-            Some(collapses) if !text.trim().is_empty() => self.writer.write_lines(text, *collapses),
-            _ => self.writer.write_text(text),
+        let parent = node.parent().map(|parent| parent.id());
+        let case = parent.and_then(|parent| self.styles.cases.get(&parent));
+        let text = case.map_or(Cow::Borrowed(text), |case| case.apply_to(text).into());
+        match parent.and_then(|parent| self.styles.lines.get(&parent)) {
+            Some(collapses) if !text.trim().is_empty() => {
+                self.writer.write_lines(&text, *collapses);
+            }
+            _ => self.writer.write_text(&text),
         }
     }
 
@@ -319,33 +316,23 @@ impl Walk<'_> {
                 self.has_content |= !text.is_empty();
                 self.writer.write_formula(&text);
             }
-            "iframe" => {
-                let page = within(element.attr("srcdoc").unwrap_or_default());
-                self.has_content |= !page.is_empty();
-                self.writer.write_page(&page);
+            "script" => {
+                if let Some(formula) = embedded::tex_formula(node, element) {
+                    self.has_content = true;
+                    self.writer.write_formula(&formula);
+                }
             }
-            // To an HTML parser its content is text.
-            "noframes" => {
-                let text: String = node
-                    .descendants()
-                    .filter_map(|below| below.value().as_text().map(|text| &**text))
-                    .collect();
-                let page = within(&text);
+            "iframe" | "noframes" => {
+                if let Some(address) = embedded::unread_address(node, element) {
+                    tally.add_in_part(Kind::UnreadParts, 1, address);
+                }
+                let page = within(&embedded::inner_page(node, element));
                 self.has_content |= !page.is_empty();
                 self.writer.write_page(&page);
             }
             _ => {}
         }
     }
-}
-
-/// Whether an element shows a picture that is neither decoration nor a tracking pixel.
-fn is_picture(element: &Element) -> bool {
-    let is = |name: &str, value: &str| element.attr(name).is_some_and(|it| it.trim() == value);
-    let is_short = |name: &&str| is(name, "0") || is(name, "1");
-    let is_dot = ["width", "height"].iter().all(is_short);
-    let is_unmarked = !is("alt", "") && !is("role", "presentation");
-    element.name() == "img" && is_unmarked && !is_dot
 }
 
 /// Whether an attribute hides the element. Its text may be meant for a model alone, so it is not read.
@@ -361,20 +348,10 @@ fn is_skipped(node: NodeRef<'_, Node>) -> bool {
     let Node::Element(element) = node.value() else { return false };
     let name = element.name();
     WITHOUT_TEXT.contains(&name)
-        || is_drawn_formula(node, element)
+        || embedded::is_drawn_formula(node, element)
+        || embedded::is_other_case(node, element)
         || (name == "template" && element.attr("shadowrootmode").is_none())
         || (name == "option" && !is_chosen(node, element))
-}
-
-/// Whether an element is the drawn copy of a formula before it. `aria-hidden` hides it from screen readers
-/// only.
-fn is_drawn_formula(node: NodeRef<'_, Node>, element: &Element) -> bool {
-    let is_formula = |node: NodeRef<'_, Node>| {
-        node.descendants().take(50).any(
-            |below| matches!(below.value(), Node::Element(element) if element.name() == "math"),
-        )
-    };
-    element.attr("aria-hidden") == Some("true") && node.prev_siblings().take(2).any(is_formula)
 }
 
 /// Whether an option is shown. A menu shows its selected options; without any, a drop-down shows the
@@ -412,7 +389,7 @@ fn is_laid_out(node: NodeRef<'_, Node>) -> bool {
 }
 
 fn is_item(node: NodeRef<'_, Node>) -> bool {
-    matches!(node.value(), Node::Element(element) if element.name() == "li")
+    node.value().as_element().is_some_and(|element| element.name() == "li")
 }
 
 #[cfg(test)]

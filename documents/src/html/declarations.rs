@@ -14,7 +14,10 @@ pub(super) struct Declaration {
 /// Properties that are read here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Property {
-    /// `display` and others, each of which hides by itself.
+    Display,
+    /// Sets a box within a line apart from its neighbours: `float`, or a wide margin or padding.
+    Apart(&'static str),
+    /// Properties that hide by themselves, with or without a condition.
     Other(&'static str),
     /// Width, height and their maxima. If one is near zero, [`Self::Overflow`] hides the content.
     Size(&'static str),
@@ -30,6 +33,11 @@ pub(super) enum Property {
     /// `white-space`.
     Spaces,
     Color,
+    /// `-webkit-text-fill-color`, which precedes the color.
+    LetterFill,
+    /// `text-transform`.
+    Case,
+    CaptionSide,
     /// Paint of the letters of a drawing.
     Fill,
     Stroke,
@@ -59,6 +67,9 @@ pub(super) enum Value {
 /// Offset in pixels to the left or upwards beyond which nothing is seen.
 const FAR: f64 = -999.0;
 
+/// Margin in pixels that sets words apart: half an em, more than the padding around a marked part of a word.
+const WIDE: f64 = 8.0;
+
 /// Opacity below which nothing is seen.
 const FAINT: f64 = 0.05;
 
@@ -69,10 +80,12 @@ pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = Declaratio
         let name = unescape(name.trim()).to_ascii_lowercase();
         let value = unescape(raw.trim()).to_ascii_lowercase();
         let important = value.ends_with("!important");
-        if name == "content" {
+        // Texts keep their case and their escapes.
+        if matches!(&*name, "content" | "list-style" | "list-style-type") {
+            let property = if name == "content" { Property::Content } else { Property::Marker };
             let value =
                 Value::Word(raw.trim().trim_end_matches("!important").trim_end().to_owned());
-            return Some(Declaration { property: Property::Content, value, important });
+            return Some(Declaration { property, value, important });
         }
         let value = value.trim_end_matches("!important").trim_end();
         let (property, value) = read_declaration(&name, value)?;
@@ -86,8 +99,14 @@ fn read_declaration(name: &str, value: &str) -> Option<(Property, Value)> {
     let other = |name, hides| Some((Property::Other(name), Value::Effective(hides)));
     let word = |property| Some((property, Value::Word(value.to_owned())));
     let size = |name| Some((Property::Size(name), Value::Effective(is_nothing())));
+    let apart = |name, is_wide| Some((Property::Apart(name), Value::Effective(is_wide)));
+    let is_far = || length().is_some_and(|it| it <= FAR);
     match name {
-        "display" => other("display", value == "none"),
+        "display" => word(Property::Display),
+        "float" => apart("float", value != "none"),
+        "margin" | "margin-right" => apart("margin", is_wide(value)),
+        "margin-left" | "margin-inline-start" if !is_far() => apart("margin", is_wide(value)),
+        "padding" | "padding-left" | "padding-right" => apart("padding", is_wide(value)),
         "visibility" => match value {
             "hidden" | "collapse" => Some((Property::Visibility, Value::Effective(true))),
             "visible" | "initial" => Some((Property::Visibility, Value::Effective(false))),
@@ -100,22 +119,26 @@ fn read_declaration(name: &str, value: &str) -> Option<(Property, Value)> {
             other("font-size", value.split([' ', '/']).find_map(self::parse_length) == Some(0.0))
         }
         "filter" => other("filter", is_of_nothing(value)),
-        "left" => other("left", length().is_some_and(|it| it <= FAR)),
-        "top" => other("top", length().is_some_and(|it| it <= FAR)),
-        "right" => other("right", length().is_some_and(|it| it <= FAR)),
+        "left" | "inset-inline-start" => other("left", is_far()),
+        "top" | "inset-block-start" => other("top", is_far()),
+        "right" | "inset-inline-end" => other("right", is_far()),
         "text-indent" => match value.strip_suffix('%').and_then(|it| it.parse::<f64>().ok()) {
             // Moves the text out of a box that clips it.
             Some(percent) => {
                 Some((Property::Size("text-indent"), Value::Effective(percent >= 100.0)))
             }
-            None => other("text-indent", length().is_some_and(|it| it <= FAR)),
+            None => other("text-indent", is_far()),
         },
-        "margin-top" => other("margin-top", length().is_some_and(|it| it <= FAR)),
+        "margin-top" | "margin-block-start" => other("margin-top", is_far()),
         "mask" | "mask-image" | "-webkit-mask" | "-webkit-mask-image" => {
             other("mask", is_mask_of_nothing(value))
         }
-        "margin-left" => other("margin-left", length().is_some_and(|it| it <= FAR)),
+        "margin-left" | "margin-inline-start" => other("margin-left", is_far()),
         "transform" => other("transform", is_shrunk(value)),
+        "scale" => other("scale", is_shrunk(&format!("scale({})", value.replace(' ', ",")))),
+        "translate" => {
+            other("translate", is_shrunk(&format!("translate({})", value.replace(' ', ","))))
+        }
         "clip" => other("clip", is_clip_of_nothing(value)),
         "clip-path" => other("clip-path", is_path_of_nothing(value)),
         "width" => size("width"),
@@ -134,8 +157,10 @@ fn read_declaration(name: &str, value: &str) -> Option<(Property, Value)> {
         "white-space" => word(Property::Spaces),
         "fill" => Some((Property::Fill, Value::Effective(value != "none" && !is_clear(value)))),
         "stroke" => Some((Property::Stroke, Value::Effective(value != "none" && !is_clear(value)))),
-        "color" if is_clear(value) => Some((Property::Color, Value::Clear)),
-        "color" => Some((Property::Color, Value::Color(parse_color(value)))),
+        "color" => Some((Property::Color, color_value(value))),
+        "-webkit-text-fill-color" if value != "currentcolor" => {
+            Some((Property::LetterFill, color_value(value)))
+        }
         "background-clip" | "-webkit-background-clip" => {
             Some((Property::ShowsThrough("clip"), Value::Effective(value.contains("text"))))
         }
@@ -156,9 +181,23 @@ fn read_declaration(name: &str, value: &str) -> Option<(Property, Value)> {
         "text-decoration" | "text-decoration-line" => {
             Some((Property::Line, Value::Effective(value.contains("line-through"))))
         }
-        "list-style" | "list-style-type" => Some((Property::Marker, Value::Word(value.to_owned()))),
+        "text-transform" => word(Property::Case),
+        "caption-side" => word(Property::CaptionSide),
         _ => None,
     }
+}
+
+/// Whether one of up to four lengths sets boxes in a line visibly apart. Of two and more, the first and the
+/// third are heights.
+fn is_wide(value: &str) -> bool {
+    let lengths: Vec<&str> = value.split_whitespace().collect();
+    let step = if lengths.len() > 1 { 2 } else { 1 };
+    let wide = |it: &&str| parse_length(it).is_some_and(|it| it >= WIDE);
+    lengths.iter().skip(step - 1).step_by(step).any(wide)
+}
+
+fn color_value(value: &str) -> Value {
+    if is_clear(value) { Value::Clear } else { Value::Color(parse_color(value)) }
 }
 
 fn opacity(value: &str) -> Option<f64> {
@@ -187,7 +226,7 @@ pub(super) fn parse_length(value: &str) -> Option<f64> {
     Some(number * pixels)
 }
 
-/// Whether a transform scales to zero or moves far away.
+/// Whether a transform scales to zero, moves far away, or turns to the edge.
 fn is_shrunk(value: &str) -> bool {
     value.split(')').filter_map(|part| part.split_once('(')).any(|(name, by)| {
         let mut lengths = by.split(',').map(|it| parse_length(it.trim()));
@@ -196,6 +235,8 @@ fn is_shrunk(value: &str) -> bool {
             "translate" | "translatex" | "translatey" => {
                 lengths.any(|it| it.is_some_and(|it| it <= FAR))
             }
+            // The edge of a sheet.
+            "rotatex" | "rotatey" => matches!(by.trim(), "90deg" | "-90deg" | "270deg"),
             _ => false,
         }
     })
@@ -256,7 +297,7 @@ fn is_clear(value: &str) -> bool {
 pub(super) fn parse_color(value: &str) -> Option<Rgb> {
     let value = value.trim();
     match value {
-        "white" => return Some(WHITE),
+        "white" | "canvas" => return Some(WHITE),
         "black" => return Some([0; 3]),
         _ => {}
     }
@@ -276,6 +317,10 @@ pub(super) fn parse_color(value: &str) -> Option<Rgb> {
                 Some(percent) => percent.parse().ok().map(|it: f64| it * 2.55),
                 None => it.parse().ok(),
             };
+            [part(next()?)?, part(next()?)?, part(next()?)?]
+        }
+        "color" if next()? == "srgb" => {
+            let part = |it: &str| opacity(it).map(|it| it * 255.0);
             [part(next()?)?, part(next()?)?, part(next()?)?]
         }
         "hsl" | "hsla" => {

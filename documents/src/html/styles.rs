@@ -7,6 +7,7 @@ use scraper::{ElementRef, Html, node::Element};
 
 use super::{
     declarations::{Declaration, Property, Value, parse_color, parse_declarations},
+    flow::Flows,
     generated::{Counters, generated_text},
     rules::{Linked, Rule, Rules, Style, Target, Weight, word_value},
 };
@@ -33,13 +34,52 @@ pub(super) struct ElementStyles {
     pub(super) generated: HashMap<NodeId, [String; 2]>,
     /// Number of texts that could not be made.
     pub(super) not_generated: usize,
+    pub(super) flows: Flows,
+    /// Elements whose own words a style shows in another case.
+    pub(super) cases: HashMap<NodeId, Case>,
+    /// Captions below their table.
+    pub(super) low_captions: HashSet<NodeId>,
     /// List styles of elements.
     pub(super) markers: HashMap<NodeId, String>,
     /// Whether some rules were not applied because there were too many.
     pub(super) is_incomplete: bool,
 }
 
-/// The look of an element's words, as far as it may hide them.
+/// The case of letters that a style shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    Upper,
+    Lower,
+    Capitalized,
+}
+
+impl Case {
+    fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "uppercase" => Some(Self::Upper),
+            "lowercase" => Some(Self::Lower),
+            "capitalize" => Some(Self::Capitalized),
+            _ => None,
+        }
+    }
+
+    pub(super) fn apply_to(self, text: &str) -> String {
+        match self {
+            Self::Upper => text.to_uppercase(),
+            Self::Lower => text.to_lowercase(),
+            Self::Capitalized => {
+                let words = text.split_inclusive(char::is_whitespace).map(|word| {
+                    let mut letters = word.chars();
+                    let first = letters.next().map(char::to_uppercase);
+                    first.into_iter().flatten().chain(letters).collect::<String>()
+                });
+                words.collect()
+            }
+        }
+    }
+}
+
+/// The look of an element's words, as far as it may hide or change them.
 #[derive(Debug, Clone, Copy)]
 struct Paint {
     color: Option<Rgb>,
@@ -55,6 +95,9 @@ struct Paint {
     is_stroked: bool,
     /// Whether lines are kept; if so, whether spaces collapse.
     lines: Option<bool>,
+    case: Option<Case>,
+    /// Whether captions stand below their tables.
+    has_low_captions: bool,
 }
 
 impl Paint {
@@ -68,15 +111,19 @@ impl Paint {
             is_filled: true,
             is_stroked: false,
             lines: None,
+            case: None,
+            has_low_captions: false,
         }
     }
 
     /// Applies the color and the background of a style.
     fn apply_colors(&mut self, style: &Style) {
-        match style.get(&Property::Color) {
-            Some((_, Value::Color(color))) => (self.color, self.is_clear) = (*color, false),
-            Some((_, Value::Clear)) => self.is_clear = true,
-            _ => {}
+        for property in [Property::Color, Property::LetterFill] {
+            match style.get(&property) {
+                Some((_, Value::Color(color))) => (self.color, self.is_clear) = (*color, false),
+                Some((_, Value::Clear)) => self.is_clear = true,
+                _ => {}
+            }
         }
         if let Some((_, Value::Background(background))) = style.get(&Property::Background) {
             self.background = *background;
@@ -108,12 +155,12 @@ pub(super) fn read_element_styles(page: &Html, linked: Linked<'_>) -> ElementSty
         let Some(element) = ElementRef::wrap(node) else { continue };
         let [style, before, after] = read_styles(element, &rules, &by_name, &mut tries);
         let is = |property| matches!(style.get(&property), Some((_, Value::Effective(true))));
-        let display = style.get(&Property::Other("display")).map(|(_, value)| value);
         if hides_element(&style, &rules.fade_ins) {
             styles.hidden.insert(node.id());
-        } else if display == Some(&Value::Effective(false)) && !rules.is_incomplete {
+        } else if style.contains_key(&Property::Display) && !rules.is_incomplete {
             styles.shown.insert(node.id());
         }
+        styles.flows.add(node, element.value(), &style);
         if is(Property::Line) && !matches!(element.value().name(), "del" | "s" | "strike") {
             styles.struck.insert(node.id());
         }
@@ -147,6 +194,16 @@ pub(super) fn read_element_styles(page: &Html, linked: Linked<'_>) -> ElementSty
         if let Some(collapses) = paint.lines {
             styles.lines.insert(node.id(), collapses);
         }
+        if let Some(case) = word_value(&style, Property::Case).filter(|case| *case != "inherit") {
+            paint.case = Case::by_name(case);
+        }
+        styles.cases.extend(paint.case.map(|case| (node.id(), case)));
+        if let Some(side) = word_value(&style, Property::CaptionSide) {
+            paint.has_low_captions = matches!(side, "bottom" | "block-end");
+        }
+        if paint.has_low_captions && element.value().name() == "caption" {
+            styles.low_captions.insert(node.id());
+        }
         paint.hidden_by = match style.get(&Property::Visibility) {
             Some((_, Value::Effective(true))) => paint.hidden_by.or_else(|| Some(node.id())),
             Some(_) => {
@@ -171,8 +228,7 @@ pub(super) fn read_element_styles(page: &Html, linked: Linked<'_>) -> ElementSty
                     None => paint.hidden_by.is_some(),
                 };
                 let Some(content) = word_value(style, Property::Content) else { continue };
-                let display = style.get(&Property::Other("display")).map(|(_, value)| value);
-                if display != Some(&Value::Effective(true)) {
+                if word_value(style, Property::Display) != Some("none") {
                     counters.count(style);
                 }
                 if is_hidden_by_visibility
@@ -216,6 +272,7 @@ fn hides_element(style: &Style, fade_ins: &HashSet<String>) -> bool {
             && end.split([' ', ',']).any(|it| matches!(it, "forwards" | "both"))
     };
     style.iter().any(|(property, (_, value))| match property {
+        Property::Display => *value == Value::Word("none".to_owned()),
         _ if *value != Value::Effective(true) => false,
         Property::Other("left" | "right" | "top") => is_placed,
         Property::Other("clip") => is_apart,

@@ -19,8 +19,9 @@ fn read(page: &str) -> String {
 #[test]
 fn a_form_is_part_of_its_page() {
     let page = "<form><p>The whole page</p><label>Port</label><input value='Brest'><input type=hidden value=secret>\
-        <select><option>Low<option selected>High</select><textarea>Notes</textarea><button>Send</button><button>Stop</button></form>";
-    assert_eq!(read(page), "The whole page\n\nPort Brest High Notes Send Stop");
+        <select><option>Low<option selected>High</select><textarea>Notes</textarea><button>Send</button><button>Stop</button>\
+        <input placeholder='Your mail'><input placeholder=no value=yes><textarea placeholder=Why></textarea></form>";
+    assert_eq!(read(page), "The whole page\n\nPort Brest High Notes Send Stop Your mail yes Why");
 }
 
 #[test]
@@ -78,6 +79,12 @@ fn what_nobody_sees_is_left_out() {
         "style='font-size:0px'",
         "style='position:absolute;left:-9999px'",
         "style='opacity:0.0'",
+        "style='scale:0'",
+        "style='translate:-9999px 0'",
+        "style='transform:rotateX(90deg)'",
+        "style='position:absolute;inset-inline-start:-9999px'",
+        "style='-webkit-text-fill-color:transparent'",
+        "style='color:color(srgb 1 1 1)'",
         "hidden",
     ];
     for hidden in hidden {
@@ -132,6 +139,77 @@ fn neighbours_touch_only_where_they_do_on_the_page() {
     );
     assert_eq!(read("<table><caption>Ports</caption><tr><td>a</table>"), "Ports\na");
     assert_eq!(read("a<img alt='a tide'>b"), "a a tide b");
+}
+
+#[test]
+fn styles_place_boxes_in_lines_or_on_their_own() {
+    let pair = |outer: &str, inner: &str| {
+        read(&format!(
+            "<style>.x span {{ {inner} }}</style><div class=x style='{outer}'><span>a</span><span>b</span></div>"
+        ))
+    };
+    for (outer, inner, expected) in [
+        ("", "", "ab"),
+        ("", "display:block", "a\nb"),
+        ("", "display:list-item", "a\nb"),
+        ("", "display:table-cell", "a b"),
+        ("", "float:right", "a b"),
+        ("", "display:inline-block; width:80px", "a b"),
+        ("", "display:inline-block", "ab"),
+        ("", "margin:0 20px", "a b"),
+        ("", "margin:20px 0", "ab"),
+        ("", "padding:2px 4px", "ab"),
+        ("display:flex", "", "a b"),
+        ("display:inline-grid", "display:block", "a b"),
+    ] {
+        assert_eq!(pair(outer, inner), expected, "{outer} {inner}");
+    }
+    let divs =
+        |style: &str| read(&format!("<div style='{style}'>a</div><div style='{style}'>b</div>"));
+    assert_eq!(divs("display:inline"), "ab");
+    assert_eq!(divs("display:inline-block"), "a b");
+    assert_eq!(read("<div style='display:flex'><div>a</div><div>b</div></div>"), "a\n\nb");
+    assert_eq!(read("<table><tr><td style='display:block'>a<td>b</table>"), "a | b");
+    assert_eq!(
+        read("<h2><a style='display:block'>a</a></h2><ul><li><a style='display:block'>b</a></ul>"),
+        "## a\n\n- b"
+    );
+}
+
+#[test]
+fn styles_change_the_case_of_letters() {
+    let page = "<p style='text-transform:uppercase'>Paid <b style='text-transform:none'>at</b> <i style='text-transform:capitalize'>high tide</i>";
+    assert_eq!(read(page), "PAID at High Tide");
+}
+
+#[test]
+fn parts_of_a_table_stand_where_the_page_shows_them() {
+    let head = "<table><tr><td>1<td>2</tr><thead><tr><th>A<th>B</thead></table>";
+    assert_eq!(read(head), "A | B\n1 | 2");
+    let low = "<table style='caption-side:bottom'><caption>Below</caption><tr><td>x</table>";
+    assert_eq!(read(low), "x\nBelow");
+}
+
+#[test]
+fn pages_and_files_shown_within_a_page_are_named() {
+    let tally = Tally::default();
+    let page = "a<iframe src='https://x.org/doc.html'>no</iframe><embed src=a.pdf><noembed>no</noembed><object data=b.pdf></object>\
+        <object data=c.pdf>read</object><iframe src='about:blank'></iframe><iframe src=track width=1 height=0></iframe>";
+    assert_eq!(extract(page.as_bytes(), &tally).unwrap(), "aread");
+    let left_out = tally.into_left_out();
+    let places: Vec<_> = left_out.iter().flat_map(|(_, count)| count.places.clone()).collect();
+    assert_eq!(
+        places,
+        ["https://x.org/doc.html", "a.pdf", "b.pdf"].map(crate::left_out::Place::part)
+    );
+}
+
+#[test]
+fn formulas_of_scripts_are_read_once() {
+    let tex = "<script type='math/tex'>E=mc^2</script>";
+    assert_eq!(read(&format!("Energy {tex} holds.<script>no()</script>")), "Energy E=mc^2 holds.");
+    let drawn = format!("<span class=MathJax_Preview></span><span class=MathJax>E=mc2</span>{tex}");
+    assert_eq!(read(&drawn), "E=mc2");
 }
 
 #[test]

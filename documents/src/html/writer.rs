@@ -2,53 +2,11 @@
 
 use scraper::node::Element;
 
-use super::lists::List;
+use super::{
+    flow::{Flow, is_block},
+    lists::List,
+};
 use crate::{links::Link, math};
-
-/// Elements that begin on a new line.
-const BLOCKS: [&str; 41] = [
-    "p",
-    "div",
-    "section",
-    "article",
-    "main",
-    "header",
-    "footer",
-    "aside",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "ul",
-    "ol",
-    "dl",
-    "dd",
-    "dt",
-    "table",
-    "blockquote",
-    "pre",
-    "figure",
-    "figcaption",
-    "address",
-    "hr",
-    "details",
-    "summary",
-    "caption",
-    "fieldset",
-    "legend",
-    "form",
-    "center",
-    "hgroup",
-    "menu",
-    "dialog",
-    "search",
-    "optgroup",
-    "listing",
-    "xmp",
-    "plaintext",
-];
 
 /// Inline elements with a space around them.
 const SEPARATE_BLOCKS: [&str; 10] = [
@@ -82,7 +40,7 @@ pub(super) struct Writer {
     cells: Vec<bool>,
     /// The open link.
     link: Option<Link>,
-    /// Whether an item's mark was just written. Its first block stands on the same line.
+    /// Whether the mark of an item or a heading was just written. Its first block stands on the same line.
     after_mark: bool,
     /// Whether a link was just closed. The next one must not touch it.
     after_link: bool,
@@ -100,10 +58,17 @@ struct Table {
 }
 
 impl Writer {
-    pub(super) fn open(&mut self, element: &Element, laid_out: bool, marker: Option<&str>) {
+    pub(super) fn open(
+        &mut self,
+        element: &Element,
+        flow: Option<Flow>,
+        laid_out: bool,
+        marker: Option<&str>,
+    ) {
         let name = element.name();
-        if !(self.after_mark && matches!(name, "p" | "div" | "section" | "article")) {
-            self.begin_block(name);
+        let is_line = flow == Some(Flow::Block);
+        if !(self.after_mark && (is_line || matches!(name, "p" | "div" | "section" | "article"))) {
+            self.begin_box(name, flow);
         }
         if SEPARATE_BLOCKS.contains(&name) || (name == "a" && self.after_link) {
             self.space = true;
@@ -115,6 +80,7 @@ impl Writer {
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !self.in_data() => {
                 let level = name.as_bytes().get(1).map_or(1, |digit| usize::from(digit - b'0'));
                 self.write_word(&format!("{} ", "#".repeat(level)));
+                self.after_mark = true;
             }
             "del" | "s" | "strike" => self.begin_strike(),
             "a" => self.link = element.attr("href").and_then(Link::to),
@@ -160,7 +126,9 @@ impl Writer {
                     kind.as_str(),
                     "hidden" | "password" | "checkbox" | "radio" | "file" | "image" | "color"
                 );
-                if let Some(value) = element.attr("value").filter(|_| shown) {
+                let value = element.attr("value").filter(|value| !value.is_empty());
+                let value = value.or_else(|| element.attr("placeholder"));
+                if let Some(value) = value.filter(|_| shown) {
                     self.write_text(value);
                     self.space = true;
                 }
@@ -169,9 +137,9 @@ impl Writer {
         }
     }
 
-    pub(super) fn close(&mut self, element: &Element) {
+    pub(super) fn close(&mut self, element: &Element, flow: Option<Flow>) {
         let name = element.name();
-        self.begin_block(name);
+        self.begin_box(name, flow);
         self.after_link = name == "a";
         match name {
             "del" | "s" | "strike" => self.end_strike(),
@@ -226,15 +194,15 @@ impl Writer {
         }
     }
 
-    /// Separates a block from the text around it.
-    fn begin_block(&mut self, name: &str) {
-        if !BLOCKS.contains(&name) {
-            return;
-        }
-        if self.in_data() {
-            self.space = true;
-        } else {
-            self.breaks = self.breaks.max(if CLOSE_BLOCKS.contains(&name) { 1 } else { 2 });
+    /// Separates the box of an element from the text around it.
+    fn begin_box(&mut self, name: &str, flow: Option<Flow>) {
+        let is_close = CLOSE_BLOCKS.contains(&name) || !is_block(name);
+        match flow {
+            Some(Flow::Inline) => {}
+            Some(Flow::Apart) => self.space = true,
+            None if !is_block(name) => {}
+            _ if self.in_data() => self.space = true,
+            _ => self.breaks = self.breaks.max(if is_close { 1 } else { 2 }),
         }
     }
 
