@@ -51,6 +51,7 @@ mod data_uris;
 mod detect;
 mod docx;
 mod drawing;
+mod embedded;
 mod encoding;
 mod epub;
 pub mod extract;
@@ -88,7 +89,7 @@ mod zstd;
 
 /// Version of the parsers. It rises with each change that lets a parser make other text of the same
 /// bytes.
-pub const READER_VERSION: u32 = 6;
+pub const READER_VERSION: u32 = 7;
 
 /// Whether pages of PDFs are drawn as [`Limits::page_pictures`] asks.
 pub const DRAWS_PAGES: bool = cfg!(feature = "pages");

@@ -6,6 +6,14 @@ const MAX_ADDRESS: usize = 200;
 /// Element that a reader inserts for the address of a link that is stored in another part.
 pub(crate) const ADDRESS: &str = "tidegate-address";
 
+/// Returns an address with the name of a place in the page that it leads to.
+pub(crate) fn with_fragment(address: &str, fragment: Option<&str>) -> String {
+    match fragment.filter(|fragment| !fragment.is_empty() && !address.contains('#')) {
+        Some(fragment) => format!("{address}#{fragment}"),
+        None => address.to_owned(),
+    }
+}
+
 /// An open link out of the document.
 #[derive(Debug)]
 pub(crate) struct Link {

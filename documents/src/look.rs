@@ -13,6 +13,8 @@ pub(crate) enum Color {
     Plain(Rgb),
     /// A color that is visible on any background.
     Automatic,
+    /// No color: the letters are not drawn.
+    Clear,
 }
 
 /// Properties of a piece of text or of a style. `None` stands for an unstated property.
@@ -75,12 +77,15 @@ impl Look {
         }
     }
 
-    /// Returns whether text is hidden: stated as hidden, tiny, or in the color of its background.
+    /// Returns whether text is hidden: stated as hidden, tiny, transparent, or in the color of its background.
     pub(crate) fn is_hidden(self, around: Background) -> bool {
         let background = self.background.unwrap_or(around);
-        let is_on_itself =
-            matches!(self.color, Some(Color::Plain(color)) if background.hides(color));
-        self.hidden == Some(true) || self.tiny == Some(true) || is_on_itself
+        let is_unseen = match self.color {
+            Some(Color::Plain(color)) => background.hides(color),
+            Some(Color::Clear) => true,
+            Some(Color::Automatic) | None => false,
+        };
+        self.hidden == Some(true) || self.tiny == Some(true) || is_unseen
     }
 
     /// Returns the text as shown: decodes symbol fonts, writes exponents, capitals and marks of

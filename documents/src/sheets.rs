@@ -47,7 +47,8 @@ pub(crate) fn extract(
         return Err(Unreadable::damaged(format, "a chain of its sectors leads back into itself"));
     }
     if format == Format::Xls {
-        book_formats = BookFormats::of_xls(bytes);
+        let formats = BookFormats::of_xls(bytes);
+        book_formats = formats.ok_or(Unreadable::Encrypted { format })?;
     }
     let bytes = &*replace_xls_code_page(bytes);
     // The parser trusts the lengths and references of binary records, so it may panic.

@@ -2,29 +2,28 @@
 //! presentation.
 
 mod background;
+mod comments;
 mod shapes;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use background::{LayoutBackground, SlideBackground};
+use comments::{comment_texts, read_authors};
 use shapes::{placeholder_kind, read_pair, related_parts, shape_frame};
 
 use crate::{
     context::Context,
-    drawing::{diagram_text, is_hidden, write_paragraphs, write_paragraphs_with},
+    drawing::{diagram_text, is_hidden, picture_text, write_paragraphs, write_paragraphs_with},
+    embedded::embedded_text,
     format::Format,
     left_out::{Kind, Place, Tally},
     links::ADDRESS,
-    look,
     package::Package,
     sheets::chart_text,
     spaces::one_line,
     unreadable::Unreadable,
     xml::{Element, Node},
 };
-
-/// Levels of documents within documents.
-const MAX_DEPTH: usize = 4;
 
 /// Largest distance between the upper edges of shapes in one row: a quarter of an inch, in units of
 /// `DrawingML`.
@@ -36,6 +35,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let main = package.main_part("ppt/presentation.xml")?;
     let show = package.xml(&main)?.ok_or_else(|| damaged("its main part is missing"))?;
     let parts = package.relations(&main)?;
+    let authors = read_authors(&mut package, &main)?;
     let (mut slides, mut layouts) = (Vec::new(), BTreeMap::new());
     // Sections, in an extension further down, have lists with the same name.
     let size = show.all("sldSz").first().and_then(|size| read_pair(size, ["cx", "cy"]));
@@ -54,7 +54,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
             slide_text(
                 &mut package,
                 &part.target,
-                SlideContext { number, size, layout_background },
+                SlideContext { number, size, layout_background, authors: &authors },
                 context,
             )
         });
@@ -121,13 +121,15 @@ struct SlideContext<'b> {
     number: usize,
     size: Option<(i64, i64)>,
     layout_background: &'b LayoutBackground,
+    /// Authors of comments by their ids.
+    authors: &'b HashMap<String, String>,
 }
 
 /// Reads a slide. Returns `None` for a hidden one whose text is dropped.
 fn slide_text(
     package: &mut Package<'_>,
     name: &str,
-    SlideContext { number, size, layout_background }: SlideContext<'_>,
+    SlideContext { number, size, layout_background, authors }: SlideContext<'_>,
     context: &Context<'_>,
 ) -> Result<Option<String>, Unreadable> {
     let tally = context.tally;
@@ -156,25 +158,14 @@ fn slide_text(
     for part in related {
         match part.kind.as_str() {
             // An embedded book, shown by a picture of it.
-            "package" => match package.read(&part.target)? {
-                Some(bytes) if context.depth < MAX_DEPTH => {
-                    // `text_of` counts an unreadable one.
-                    let book = context.text_of(&bytes, &part.target, context.depth + 1);
-                    text.push_str(&format!("{}\n", book.unwrap_or_default().trim()));
-                }
-                _ => tally.add_in_part(Kind::UnreadParts, 1, &part.target),
-            },
-            "oleObject" => tally.add_in_part(Kind::UnreadParts, 1, &part.target),
+            "package" | "oleObject" => {
+                let book = embedded_text(package, &part, context)?;
+                text.push_str(&book);
+                text.push_str(if book.is_empty() { "" } else { "\n" });
+            }
             "comments" | "comment" => {
                 if let Some(tree) = package.optional(&part.target)? {
-                    // Newer comments have paragraphs.
-                    for body in tree.all("text").into_iter().chain(tree.all("txBody")) {
-                        let words = match body.all("t") {
-                            texts if texts.is_empty() => body.text(),
-                            texts => texts.iter().map(|it| it.text()).collect::<Vec<_>>().join(" "),
-                        };
-                        comments.push(format!("[Comment: {}]", words.trim()));
-                    }
+                    comments.extend(comment_texts(&tree, authors));
                 }
             }
             "chart" | "chartEx" => {
@@ -292,7 +283,8 @@ impl ShapeReader<'_> {
                 _ => self.write_words(element, text),
             },
             "tbl" => write_table(element, text, self.tally, self.number.map(Place::Page).as_ref()),
-            "pic" => self.write_picture(element, text),
+            // `contentPart` is ink.
+            "pic" | "contentPart" => self.write_picture(element, text),
             "Fallback" => {}
             _ => self.read_shapes(element, title, text),
         }
@@ -309,8 +301,7 @@ impl ShapeReader<'_> {
         if let Some(number) = self.number {
             self.tally.add_on_page(Kind::Pictures, 1, number);
         }
-        let description = picture.all("cNvPr").first().and_then(|it| it.attribute("descr"));
-        let description = look::picture_description([description]);
+        let description = picture_text(picture);
         if !description.is_empty() {
             text.push_str(&format!("{description}\n"));
         }

@@ -173,15 +173,26 @@ impl Element {
         self.elements().find(|element| &*element.name == name)
     }
 
-    /// Returns the descendants with this name in order, without those nested in each other.
+    /// Returns the descendants with this name in order, without those nested in each other. Extensions
+    /// are left out: they hold other states of the document, such as the filtered series of a chart.
     pub(crate) fn all<'a>(&'a self, name: &str) -> Vec<&'a Element> {
+        self.descendants(name, |element| &*element.name != "extLst")
+    }
+
+    /// Returns such descendants, also those in extensions.
+    pub(crate) fn all_with_extensions<'a>(&'a self, name: &str) -> Vec<&'a Element> {
+        self.descendants(name, |_| true)
+    }
+
+    /// Returns the descendants with this name, reading only the elements that `is_read` accepts.
+    fn descendants<'a>(&'a self, name: &str, is_read: fn(&Element) -> bool) -> Vec<&'a Element> {
         let mut found = Vec::new();
         let mut stack: Vec<&Element> = self.elements().collect();
         stack.reverse();
         while let Some(element) = stack.pop() {
             if &*element.name == name {
                 found.push(element);
-            } else {
+            } else if is_read(element) {
                 let from = stack.len();
                 stack.extend(element.elements());
                 stack[from..].reverse();

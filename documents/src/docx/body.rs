@@ -1,9 +1,10 @@
 //! Reads the text of a part's element tree.
 
 use super::{
-    fields::Fields,
+    fields::{Fields, is_deleted},
     lists::Lists,
     look::{background_of_cell, background_of_table},
+    notes::Notes,
     styles::Styles,
 };
 use crate::{
@@ -23,19 +24,11 @@ const MAX_SPAN: usize = 60;
 pub(super) struct Body<'a> {
     styles: &'a Styles,
     lists: Lists,
-    /// Ids of footnotes and endnotes in the order of their references, which gives their numbers.
-    notes: [Vec<String>; 2],
+    pub(super) notes: Notes,
     /// Background of the text.
     background: Background,
     fields: Fields,
     tally: &'a Tally,
-}
-
-/// Kind of a note. Each kind has its own numbers.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum NoteKind {
-    Foot,
-    End,
 }
 
 /// Text of a part or a cell, built paragraph by paragraph.
@@ -53,30 +46,20 @@ impl<'a> Body<'a> {
     pub(super) fn new(
         styles: &'a Styles,
         lists: Lists,
+        notes: Notes,
         background: Background,
         tally: &'a Tally,
     ) -> Self {
-        let (notes, fields) = Default::default();
+        let fields = Fields::default();
         Self { styles, lists, notes, background, fields, tally }
-    }
-
-    /// Returns the number of a note and its mark in the text. Its first mention assigns the number.
-    pub(super) fn number_note(&mut self, kind: NoteKind, id: &str) -> (usize, String) {
-        let (ids, mark) = match kind {
-            NoteKind::Foot => (&mut self.notes[0], ""),
-            NoteKind::End => (&mut self.notes[1], "e"),
-        };
-        let place = ids.iter().position(|known| known == id).unwrap_or_else(|| {
-            ids.push(id.to_owned());
-            ids.len() - 1
-        });
-        (place + 1, format!("[^{mark}{}]", place + 1))
     }
 
     /// Returns all text below an element.
     pub(super) fn read_text(&mut self, part: &Element) -> String {
         let mut blocks = Blocks::default();
+        let around = std::mem::replace(&mut self.fields, Fields::of_part(part));
         self.read_blocks(part, &mut blocks);
+        self.fields = around;
         blocks.text.trim().to_owned()
     }
 
@@ -111,12 +94,15 @@ impl<'a> Body<'a> {
         let mut words = String::new();
         let mut boxes = Vec::new();
         let look = self.styles.paragraph_look(properties);
-        let around = std::mem::take(&mut self.fields);
         self.read_inline(paragraph, look, &mut words, &mut boxes);
-        self.fields.end_all(&mut words);
-        self.fields = around;
+        self.fields.end_paragraph(&mut words);
         out.boxes.append(&mut boxes);
         let words = std::mem::take(&mut out.continued) + &look::finish_line(&words);
+        // Its end is part of a code.
+        if self.fields.is_code() {
+            out.continued = words;
+            return;
+        }
         let end = properties.and_then(|it| it.child("rPr"));
         if end.is_some_and(|end| end.child("del").or_else(|| end.child("moveFrom")).is_some()) {
             out.continued = words;
@@ -185,14 +171,13 @@ impl<'a> Body<'a> {
                 "t" => words.push_str(&look.apply_to(element.text())),
                 "instrText" => self.fields.add_code(&element.text()),
                 "fldChar" => {
-                    self.fields
-                        .read_mark(&element.attribute("fldCharType").unwrap_or_default(), words);
+                    self.fields.read_mark(element, words);
                     self.read_inline(element, look, words, boxes);
                 }
                 "fldSimple" => {
                     self.fields.read_simple(&element.attribute("instr").unwrap_or_default(), words);
                     self.read_inline(element, look, words, boxes);
-                    self.fields.read_mark("end", words);
+                    self.fields.end(words);
                 }
                 "ruby" => {
                     let mut reading = String::new();
@@ -211,11 +196,7 @@ impl<'a> Body<'a> {
                 "noBreakHyphen" => words.push('-'),
                 "sym" => words.extend(symbol_letter(element)),
                 "footnoteReference" | "endnoteReference" => {
-                    let foot = &*element.name == "footnoteReference";
-                    let kind = if foot { NoteKind::Foot } else { NoteKind::End };
-                    if let Some(id) = element.attribute("id") {
-                        words.push_str(&self.number_note(kind, &id).1);
-                    }
+                    words.extend(self.notes.refer(element));
                 }
                 "oMath" => words.push_str(&math::formula_text(element)),
                 "ffData" => words.push_str(&form_field_state(element)),
@@ -223,7 +204,8 @@ impl<'a> Body<'a> {
                     let descriptions = ["descr", "title"].map(|name| element.attribute(name));
                     words.push_str(&look::picture_description(descriptions));
                 }
-                "pic" | "imagedata" => self.tally.add(Kind::Pictures, 1),
+                // `contentPart` is ink.
+                "pic" | "imagedata" | "contentPart" => self.tally.add(Kind::Pictures, 1),
                 "r" => {
                     let look = self.styles.run_look(look, element.child("rPr"));
                     if look.is_hidden(self.background) && !self.fields.is_code() {
@@ -232,8 +214,7 @@ impl<'a> Body<'a> {
                         words.push_str(&self.tally.count_hidden_piece(&texts, None));
                         // A field may begin or end in hidden text.
                         for mark in element.elements().filter(|it| &*it.name == "fldChar") {
-                            let kind = mark.attribute("fldCharType").unwrap_or_default();
-                            self.fields.read_mark(&kind, words);
+                            self.fields.read_mark(mark, words);
                         }
                     } else {
                         self.read_inline(element, look, words, boxes);
@@ -286,19 +267,11 @@ impl<'a> Body<'a> {
     fn read_table(&mut self, table: &Element, out: &mut Blocks) {
         let mut rows = Vec::new();
         let background = background_of_table(table, self.background);
-        let has_change = |element: &Element, properties: &str, change: &str| {
-            element.child(properties).is_some_and(|it| it.child(change).is_some())
-        };
-        for row in
-            rows_or_cells_of(table, "tr").into_iter().filter(|row| !has_change(row, "trPr", "del"))
-        {
+        for row in rows_or_cells_of(table, "tr").into_iter().filter(|row| !is_deleted(row)) {
             let before = row.child("trPr").and_then(|it| it.child("gridBefore")?.attribute("val"));
             let before = before.and_then(|it| it.parse().ok()).unwrap_or(0_usize);
             let mut cells = vec![String::new(); before.min(MAX_SPAN)];
-            let kept_cells = rows_or_cells_of(row, "tc")
-                .into_iter()
-                .filter(|cell| !has_change(cell, "tcPr", "cellDel"));
-            for cell in kept_cells {
+            for cell in rows_or_cells_of(row, "tc").into_iter().filter(|cell| !is_deleted(cell)) {
                 let mut blocks = Blocks { in_cell: true, ..Blocks::default() };
                 let background = background_of_cell(cell, background);
                 self.with_background(background, |body| body.read_blocks(cell, &mut blocks));

@@ -4,36 +4,27 @@
 use std::collections::HashMap;
 
 use crate::{
+    context::Context,
     drawing::diagram_text,
-    left_out::{Kind, Tally},
-    limits::Limits,
-    links::ADDRESS,
+    embedded::{embedded_text, name_with_reason},
+    left_out::Kind,
+    links::{ADDRESS, with_fragment},
     package::{Package, Relation},
     sheets::chart_text,
     unreadable::Unreadable,
     xml::{Element, Node},
 };
 
-/// Deepest nesting of documents.
-const MAX_DEPTH: usize = 4;
-
-/// Reads a document, given its bytes, its name, and the number of documents around it.
-pub(super) type TextOf<'t> = dyn Fn(&[u8], &str, usize) -> Result<String, Unreadable> + 't;
-
 /// Reader of embedded content, with its limits.
 pub(super) struct Embedded<'t> {
-    pub(super) limits: &'t Limits,
-    /// Number of documents around this one.
-    pub(super) depth: usize,
-    pub(super) text_of: &'t TextOf<'t>,
-    pub(super) tally: &'t Tally,
+    pub(super) context: &'t Context<'t>,
     /// Bytes of embedded text read so far.
     pub(super) read: usize,
 }
 
 impl Embedded<'_> {
     /// Writes the text of referenced parts, and the addresses of links, into the elements that refer to
-    /// them.
+    /// them. Counts content that lies in another file.
     pub(super) fn fill_references(
         &mut self,
         package: &mut Package<'_>,
@@ -50,35 +41,30 @@ impl Embedded<'_> {
         let mut texts: HashMap<&str, String> = HashMap::new();
         for place in places {
             let id = match &*place.name {
-                "hyperlink" => {
-                    if let Some(link) = place.reference().and_then(|id| links.get(&id)) {
-                        place.children.push(Node::Element(Element::with_text(ADDRESS, link)));
-                    }
-                    continue;
-                }
                 "relIds" => place.attribute("dm"),
                 _ => place.reference(),
             };
-            let Some(relation) = id.and_then(|id| relations.get(&id)) else { continue };
-            let text = match texts.get(&*relation.target) {
-                Some(text) => text.clone(),
-                None => match self.read_embedded(package, relation) {
-                    Ok(text) => text,
-                    Err(too_large @ Unreadable::TooLarge { .. }) => return Err(too_large),
-                    Err(Unreadable::Empty) => String::new(),
-                    Err(error) => {
-                        let name = relation.target.rsplit('/').next().unwrap_or_default();
-                        format!("[{name}: {error}]")
+            let Some(id) = id else { continue };
+            match (relations.get(&id), links.get(&id)) {
+                (_, Some(link)) if &*place.name == "hyperlink" => {
+                    let address = with_fragment(link, place.attribute("anchor").as_deref());
+                    place.children.push(Node::Element(Element::with_text(ADDRESS, &address)));
+                }
+                (None, Some(link)) => self.context.tally.add_in_part(Kind::UnreadParts, 1, link),
+                (Some(relation), _) if &*place.name != "hyperlink" => {
+                    let text = match texts.get(&*relation.target) {
+                        Some(text) => text.clone(),
+                        None => self.read_embedded(package, relation)?,
+                    };
+                    texts.insert(&relation.target, text.clone());
+                    if !text.is_empty() {
+                        self.read += text.len();
+                        self.context.limits.take_text(self.read)?;
+                        place.children = vec![Node::Text(text)];
                     }
-                },
-            };
-            texts.insert(&relation.target, text.clone());
-            if text.is_empty() {
-                continue;
+                }
+                _ => {}
             }
-            self.read += text.len();
-            self.limits.take_text(self.read)?;
-            place.children = vec![Node::Text(text)];
         }
         Ok(())
     }
@@ -89,22 +75,22 @@ impl Embedded<'_> {
         relation: &Relation,
     ) -> Result<String, Unreadable> {
         let name = &relation.target;
+        let text_of: fn(&Element) -> String = match &*relation.kind {
+            "aFChunk" | "package" | "oleObject" | "control" | "image" => {
+                return embedded_text(package, relation, self.context);
+            }
+            "diagramData" => diagram_text,
+            _ => chart_text,
+        };
         let missing = || Unreadable::NoMember { what: "it is missing from the archive".into() };
-        match relation.kind.as_str() {
-            "aFChunk" | "package" if self.depth >= MAX_DEPTH => {
-                Err(Unreadable::NoMember { what: "it lies too deep in other documents".into() })
+        let tree = package.xml(name).and_then(|tree| tree.ok_or_else(missing));
+        match tree {
+            Ok(tree) => Ok(text_of(&tree)),
+            Err(too_large @ Unreadable::TooLarge { .. }) => Err(too_large),
+            Err(error) => {
+                self.context.tally.add_in_part(Kind::UnreadParts, 1, name);
+                Ok(name_with_reason(name, &error))
             }
-            "aFChunk" | "package" => {
-                let bytes = package.read(name)?.ok_or_else(missing)?;
-                (self.text_of)(&bytes, name, self.depth + 1)
-            }
-            // Content of an unknown program; the document shows a picture of it.
-            "oleObject" | "control" | "image" => {
-                self.tally.add_in_part(Kind::UnreadParts, 1, name);
-                Ok(String::new())
-            }
-            "diagramData" => Ok(diagram_text(&package.xml(name)?.ok_or_else(missing)?)),
-            _ => Ok(chart_text(&package.xml(name)?.ok_or_else(missing)?)),
         }
     }
 }
@@ -114,7 +100,7 @@ fn references<'e>(parent: &'e mut Element, found: &mut Vec<&'e mut Element>) {
     for node in &mut parent.children {
         let Node::Element(element) = node else { continue };
         match &*element.name {
-            "altChunk" | "relIds" | "chart" | "OLEObject" => found.push(element),
+            "altChunk" | "relIds" | "chart" | "OLEObject" | "subDoc" => found.push(element),
             "hyperlink" => {
                 // References within a link are not followed.
                 found.push(element);

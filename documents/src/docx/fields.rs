@@ -1,54 +1,85 @@
 //! Fields: a code, which is not shown, and its result, which is.
 
-use crate::{links::Link, math, symbols::Symbols};
+use std::collections::HashSet;
+
+use crate::{
+    links::{Link, with_fragment},
+    math,
+    symbols::Symbols,
+    xml::Element,
+};
 
 /// Deepest nesting of fields.
 const MAX_OPEN: usize = 20;
 
-/// The open fields of a paragraph. A field ends with its paragraph even if its end is missing or comes
-/// later, so that it does not swallow the document.
+/// The open fields of a part. A field whose end is missing ends with its paragraph, so that it does not
+/// swallow the document.
 #[derive(Debug, Default)]
-pub(super) struct Fields(Vec<Field>);
+pub(super) struct Fields {
+    open: Vec<Field>,
+    /// Addresses of the marks of the part that begin a field with an end.
+    ended: HashSet<usize>,
+}
 
 #[derive(Debug, Default)]
 struct Field {
     code: String,
     /// Whether the code is complete, so that the result follows.
     shows: bool,
+    /// Whether the field may go on in the next paragraph.
+    has_end: bool,
     link: Option<Link>,
 }
 
 impl Fields {
+    pub(super) fn of_part(part: &Element) -> Self {
+        let mut fields = Self::default();
+        fields.find_ends(part, &mut Vec::new());
+        fields
+    }
+
+    /// Finds the fields with an end. `begun` holds those that are open. Elements that may not be read are
+    /// left out, so that no field waits for an end in one of them.
+    fn find_ends(&mut self, parent: &Element, begun: &mut Vec<usize>) {
+        for element in parent.elements() {
+            match &*element.name {
+                "del" | "moveFrom" | "Fallback" | "txbxContent" => {}
+                "tr" | "tc" if is_deleted(element) => {}
+                "fldChar" => match &*kind_of(element) {
+                    "begin" => begun.push(address(element)),
+                    "end" => self.ended.extend(begun.pop()),
+                    _ => {}
+                },
+                _ => self.find_ends(element, begun),
+            }
+        }
+    }
+
     /// Whether the next text is code, or the result of a field within another field's code.
     pub(super) fn is_code(&self) -> bool {
-        self.0.iter().any(|field| !field.shows)
+        self.open.iter().any(|field| !field.shows)
     }
 
     /// Adds a piece of code.
     pub(super) fn add_code(&mut self, code: &str) {
-        if let Some(field) = self.0.last_mut() {
+        if let Some(field) = self.open.last_mut() {
             field.code.push_str(code);
         }
     }
 
     /// Handles a mark: the begin of a field, the change from code to result, or the end.
-    pub(super) fn read_mark(&mut self, kind: &str, words: &mut String) {
-        match kind {
-            "begin" if self.0.len() < MAX_OPEN => self.0.push(Field::default()),
+    pub(super) fn read_mark(&mut self, mark: &Element, words: &mut String) {
+        match &*kind_of(mark) {
+            "begin" if self.open.len() < MAX_OPEN => {
+                let has_end = self.ended.contains(&address(mark));
+                self.open.push(Field { has_end, ..Field::default() });
+            }
             "separate" => {
-                if let Some(field) = self.0.last_mut() {
+                if let Some(field) = self.open.last_mut() {
                     field.show_result(words);
                 }
             }
-            "end" => {
-                let Some(field) = self.0.pop() else { return };
-                if !field.shows && !self.is_code() {
-                    words.push_str(&field.text_of_code());
-                }
-                if let Some(link) = field.link {
-                    link.end(words);
-                }
-            }
+            "end" => self.end(words),
             _ => {}
         }
     }
@@ -57,24 +88,53 @@ impl Fields {
     pub(super) fn read_simple(&mut self, code: &str, words: &mut String) {
         let mut field = Field { code: code.to_owned(), ..Field::default() };
         field.show_result(words);
-        self.0.push(field);
+        self.open.push(field);
     }
 
-    /// Ends all fields at the end of the paragraph.
-    pub(super) fn end_all(&mut self, words: &mut String) {
-        while !self.0.is_empty() {
-            self.read_mark("end", words);
+    /// Ends the innermost field.
+    pub(super) fn end(&mut self, words: &mut String) {
+        let Some(field) = self.open.pop() else { return };
+        if !field.shows && !self.is_code() {
+            words.push_str(&field.text_of_code());
+        }
+        if let Some(link) = field.link {
+            link.end(words);
         }
     }
+
+    /// Ends all fields at the end of a paragraph, unless one of them is a code that ends further down.
+    pub(super) fn end_paragraph(&mut self, words: &mut String) {
+        let goes_on = self.open.iter().any(|field| field.has_end && !field.shows);
+        while !self.open.is_empty() && !goes_on {
+            self.end(words);
+        }
+        // A link leads from the words of one paragraph.
+        for link in self.open.iter_mut().rev().filter_map(|field| field.link.take()) {
+            link.end(words);
+        }
+    }
+}
+
+/// Whether a row or a cell of a table was deleted.
+pub(super) fn is_deleted(part: &Element) -> bool {
+    let has = |properties: &str, change: &str| {
+        part.child(properties).is_some_and(|it| it.child(change).is_some())
+    };
+    has("trPr", "del") || has("tcPr", "cellDel")
+}
+
+fn kind_of(mark: &Element) -> String {
+    mark.attribute("fldCharType").unwrap_or_default()
+}
+
+fn address(mark: &Element) -> usize {
+    std::ptr::from_ref(mark).addr()
 }
 
 impl Field {
     fn show_result(&mut self, words: &mut String) {
         self.shows = true;
-        let address = self.code.trim().strip_prefix("HYPERLINK");
-        let address =
-            address.and_then(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
-        self.link = address.and_then(Link::to);
+        self.link = address_of_link(&self.code).and_then(|address| Link::to(&address));
         if let Some(link) = &mut self.link {
             link.begin(words);
         }
@@ -95,6 +155,38 @@ impl Field {
             _ => String::new(),
         }
     }
+}
+
+/// Returns the address of the field `HYPERLINK`, with the place in its page (`\l`).
+fn address_of_link(code: &str) -> Option<String> {
+    let mut words = split_code(code);
+    words.next().filter(|name| name.eq_ignore_ascii_case("HYPERLINK"))?;
+    let (mut address, mut fragment) = (None, None);
+    while let Some(word) = words.next() {
+        match word {
+            "\\l" => fragment = words.next(),
+            // A hint and a frame, which are not shown.
+            "\\o" | "\\t" => drop(words.next()),
+            switch if switch.starts_with('\\') => {}
+            word => address = address.or(Some(word)),
+        }
+    }
+    address.map(|address| with_fragment(address, fragment))
+}
+
+/// Splits a code into its words; quotes hold words together.
+fn split_code(code: &str) -> impl Iterator<Item = &str> {
+    let mut rest = code;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        let (word, behind) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len())),
+        };
+        let is_end = rest.is_empty();
+        rest = behind;
+        (!is_end).then_some(word)
+    })
 }
 
 /// Writes a formula of the field `EQ`. A fraction and a root are read; others stay as they are typed.
@@ -144,11 +236,24 @@ mod tests {
             ("SYMBOL 163", "£"),
             ("PAGE", ""),
         ] {
-            let (mut fields, mut words) = (Fields::default(), String::new());
-            fields.read_mark("begin", &mut words);
-            fields.add_code(code);
-            fields.read_mark("end", &mut words);
-            assert_eq!(words, shown, "{code}");
+            let field = Field { code: code.to_owned(), ..Field::default() };
+            assert_eq!(field.text_of_code(), shown, "{code}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_links_are_found_in_their_spellings() {
+        for (code, address) in [
+            (" HYPERLINK \"https://a.org/b\" ", Some("https://a.org/b")),
+            ("hyperlink https://a.org", Some("https://a.org")),
+            (
+                "HYPERLINK \"https://a.org/b\" \\o \"A hint\" \\l \"ebb\"",
+                Some("https://a.org/b#ebb"),
+            ),
+            ("HYPERLINK \\l \"ebb\"", None),
+            ("PAGE", None),
+        ] {
+            assert_eq!(address_of_link(code).as_deref(), address, "{code}");
         }
     }
 }

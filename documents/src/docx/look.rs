@@ -2,6 +2,7 @@
 
 use crate::{
     colors::{Background, TINY, WHITE, parse_hexadecimal},
+    drawing::is_clear_fill,
     look::{Color, Look},
     symbols::Fonts,
     xml::Element,
@@ -38,8 +39,10 @@ impl Look {
             capitals: is_on("caps"),
             // `sz` is in half points.
             tiny: size.map(|size: f64| size / 2.0 <= TINY),
-            color: value("color")
-                .map(|it| parse_hexadecimal(&it).map_or(Color::Automatic, Color::Plain)),
+            color: properties.and_then(fill_color).or_else(|| {
+                let color = value("color")?;
+                Some(parse_hexadecimal(&color).map_or(Color::Automatic, Color::Plain))
+            }),
             background: marked.or_else(|| shading_of(properties)),
         }
     }
@@ -58,6 +61,23 @@ impl Look {
         };
         Self { hidden, ..self.or_from(paragraph) }
     }
+}
+
+/// Returns the color of a fill of letters (`w14:textFill`), which precedes their color. An outline makes
+/// them visible in any case.
+fn fill_color(properties: &Element) -> Option<Color> {
+    let fill = properties.child("textFill")?;
+    let outline = properties.child("textOutline");
+    let plain = || {
+        let color = fill.child("solidFill")?.child("srgbClr")?;
+        let is_changed = color.elements().next().is_some();
+        parse_hexadecimal(&color.attribute("val")?).filter(|_| !is_changed)
+    };
+    Some(match outline.is_some_and(|it| it.child("noFill").is_none()) {
+        true => Color::Automatic,
+        false if is_clear_fill(fill, &["100000", "100%"]) => Color::Clear,
+        false => plain().map_or(Color::Automatic, Color::Plain),
+    })
 }
 
 /// Returns the background of a document's pages.

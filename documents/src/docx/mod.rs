@@ -5,16 +5,16 @@ mod embedded;
 mod fields;
 mod lists;
 mod look;
+mod notes;
 mod settings;
 mod styles;
-
-use std::collections::BTreeSet;
 
 use crate::{
     context::Context, format::Format, package::Package, unreadable::Unreadable, xml::Element,
 };
-use body::{Body, NoteKind};
-use embedded::{Embedded, TextOf};
+use body::Body;
+use embedded::Embedded;
+use notes::{NoteKind, Notes};
 
 /// Usual name of the main part; the archive may name another.
 const MAIN: &str = "word/document.xml";
@@ -24,10 +24,8 @@ const NOT_SHOWN: &str = "header or footer that is not shown";
 
 /// Returns the text of all parts that a reader of the document sees.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
-    let (limits, depth) = (context.limits, context.depth);
-    let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
     let mut package = Package::open(bytes, Format::Docx, context)?;
-    let mut embedded = Embedded { limits, depth, text_of, tally: context.tally, read: 0 };
+    let mut embedded = Embedded { context, read: 0 };
     let main = package.main_part(MAIN)?;
     let mut document = package
         .xml(&main)?
@@ -40,18 +38,20 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         None => None,
     };
     let shown = settings::shown_headers_and_footers(&document, settings.as_ref());
-    let mut parts: Vec<(String, String)> = relations
+    let mut parts: Vec<(String, Option<usize>, String)> = relations
         .into_iter()
         .map(|(id, relation)| {
             let is_edge = matches!(&*relation.kind, "header" | "footer");
-            let is_shown = !is_edge || shown.as_ref().is_none_or(|shown| shown.contains(&id));
-            (if is_shown { relation.kind } else { NOT_SHOWN.to_owned() }, relation.target)
+            let place = shown.as_ref().and_then(|shown| shown.iter().position(|it| *it == id));
+            let is_shown = !is_edge || shown.is_none() || place.is_some();
+            let kind = if is_shown { relation.kind } else { NOT_SHOWN.to_owned() };
+            (kind, place, relation.target)
         })
         .collect();
     parts.sort();
     let mut part = |kind: &str| -> Result<Vec<Element>, Unreadable> {
         let mut trees = Vec::new();
-        for (_, name) in parts.iter().filter(|(known, _)| known == kind) {
+        for (_, _, name) in parts.iter().filter(|(known, ..)| known == kind) {
             let Some(mut tree) = package.optional(name)? else { continue };
             embedded.fill_references(&mut package, name, &mut tree)?;
             trees.push(tree);
@@ -61,7 +61,8 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let styles = styles::Styles::read(part("styles")?.first());
     let lists = lists::Lists::read(part("numbering")?.first());
     let paper = look::page_background(&document);
-    let mut body = Body::new(&styles, lists, paper, context.tally);
+    let notes = Notes::numbered_by(&document, settings.as_ref());
+    let mut body = Body::new(&styles, lists, notes, paper, context.tally);
 
     let headers = headers_or_footers(&mut body, &part("header")?);
     let text = body.read_text(&document);
@@ -76,13 +77,16 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
                 continue;
             }
             let text = body.read_text(note);
-            if !text.is_empty() {
-                let (number, mark) =
-                    body.number_note(kind, &note.attribute("id").unwrap_or_default());
-                notes.push((number, format!("{mark}: {text}")));
+            match body.notes.place_and_mark(kind, &note.attribute("id").unwrap_or_default()) {
+                _ if text.is_empty() => {}
+                // Its reference was deleted.
+                None => notes.push((usize::MAX, context.tally.count_hidden(&text, None))),
+                // The text begins with its own mark.
+                Some((place, None)) => notes.push((place, text)),
+                Some((place, Some(mark))) => notes.push((place, format!("{mark}: {text}"))),
             }
         }
-        notes.sort_by_key(|(number, _)| *number);
+        notes.sort_by_key(|(place, _)| *place);
         all.extend(notes.into_iter().map(|(_, note)| note));
     }
     for comment in part("comments")?.iter().flat_map(|tree| tree.all("comment")) {
@@ -101,8 +105,15 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
 }
 
 /// Returns the texts of headers or footers, each once.
-fn headers_or_footers(body: &mut Body<'_>, parts: &[Element]) -> BTreeSet<String> {
-    parts.iter().map(|part| body.read_text(part)).collect()
+fn headers_or_footers(body: &mut Body<'_>, parts: &[Element]) -> Vec<String> {
+    let mut texts = Vec::new();
+    for part in parts {
+        let text = body.read_text(part);
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts
 }
 
 #[cfg(test)]

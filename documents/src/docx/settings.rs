@@ -1,20 +1,23 @@
 //! Settings of sections and of the document.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::xml::Element;
 
-/// Returns the ids of the headers and footers that pages have; `None` if no section refers to any,
-/// as in files that programs make.
+/// The kinds of headers and footers in the order of pages.
+const KINDS: [&str; 3] = ["first", "default", "even"];
+
+/// Returns the ids of the headers and footers that pages have, in the order of these pages; `None` if no
+/// section refers to any, as in files that programs make.
 pub(super) fn shown_headers_and_footers(
     document: &Element,
     settings: Option<&Element>,
-) -> Option<HashSet<String>> {
+) -> Option<Vec<String>> {
     let is_on = |parent: &Element, name: &str| {
         parent.all(name).first().is_some_and(|switch| !switch.is_off("val"))
     };
     let has_even = settings.is_some_and(|settings| is_on(settings, "evenAndOddHeaders"));
-    let mut shown = HashSet::new();
+    let mut shown = Vec::new();
     // A section without a reference of some kind has the one of the section before.
     let mut last: HashMap<(String, String), String> = HashMap::new();
     for section in document.all("sectPr") {
@@ -25,14 +28,17 @@ pub(super) fn shown_headers_and_footers(
             }
         }
         let has_first = section.child("titlePg").is_some_and(|it| !it.is_off("val"));
-        shown.extend(last.iter().filter_map(|((_, kind), id)| {
-            let is_shown = match &**kind {
-                "first" => has_first,
-                "even" => has_even,
-                _ => true,
-            };
-            is_shown.then(|| id.clone())
-        }));
+        let is_used = |kind: &&str| match *kind {
+            "first" => has_first,
+            "even" => has_even,
+            _ => true,
+        };
+        for kind in KINDS.into_iter().filter(is_used) {
+            let of_kind = last.iter().filter(|((_, known), _)| known == kind);
+            for (_, id) in of_kind.filter(|(_, id)| !shown.contains(*id)).collect::<Vec<_>>() {
+                shown.push(id.clone());
+            }
+        }
     }
     (!last.is_empty()).then_some(shown)
 }
@@ -76,7 +82,7 @@ mod tests {
     fn headers_are_those_that_pages_have() {
         assert_eq!(with("", ""), "default\n\nx");
         assert_eq!(with("<w:titlePg w:val='0'/>", ""), "default\n\nx");
-        assert_eq!(with("<w:titlePg/>", ""), "default\n\nfirst\n\nx");
+        assert_eq!(with("<w:titlePg/>", ""), "first\n\ndefault\n\nx");
         assert_eq!(with("", "<w:evenAndOddHeaders/>"), "default\n\neven\n\nx");
     }
 }

@@ -49,8 +49,8 @@ impl BookFormats {
         self.formats.get(*sheet.styles_by_cell.get(&place)?)?.format_number(number)
     }
 
-    /// Reads the formats of an XLS book.
-    pub(super) fn of_xls(file: &[u8]) -> Self {
+    /// Reads the formats of an XLS book. Returns `None` if its records are encrypted.
+    pub(super) fn of_xls(file: &[u8]) -> Option<Self> {
         let stream = compound::read_stream(file, "Workbook").unwrap_or_default();
         let (mut book, mut codes, mut styles) = (Self::default(), HashMap::new(), Vec::new());
         let mut begins = Vec::new();
@@ -62,6 +62,8 @@ impl BookFormats {
                 }
                 0x41e => drop(codes.insert(record.short(0), record.xls_text(2))),
                 0xe0 => styles.push(record.short(2)),
+                // `FilePass`, in any of its methods.
+                0x2f => return None,
                 0x0a => break,
                 _ => {}
             }
@@ -95,7 +97,7 @@ impl BookFormats {
             }
             book.sheets.push(formats);
         }
-        book
+        Some(book)
     }
 
     /// Reads the formats of an XLSB book.

@@ -98,9 +98,9 @@ impl<'a> Cells<'a> {
     }
 
     /// Adds links: `address` returns the address of a cell.
-    pub(super) fn add_links<'l>(&mut self, address: impl Fn((u32, u32)) -> Option<&'l String>) {
+    pub(super) fn add_links(&mut self, address: impl Fn((u32, u32)) -> Option<String>) {
         for (row, column, value) in &mut self.cells {
-            let link = address((*row, *column)).and_then(|address| Link::to(address));
+            let link = address((*row, *column)).and_then(|address| Link::to(&address));
             let Some(mut link) = link else { continue };
             let mut text = String::new();
             link.begin(&mut text);

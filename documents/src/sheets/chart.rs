@@ -29,7 +29,7 @@ fn write_figures(chart: &Element, text: &mut String) {
         };
         let (names, figures) = (points(["cat", "xVal"]), points(["val", "yVal"]));
         // Sizes of bubbles, and labels from cells.
-        let labels = series.all("dlblRangeCache").first().copied();
+        let labels = series.all_with_extensions("dlblRangeCache").first().copied();
         let others = [series.child("bubbleSize"), labels].into_iter().flatten();
         let others = others.map(|part| Points::read(part, is_1904)).collect();
         let name = series.child("tx").map(joined_values).unwrap_or_default();

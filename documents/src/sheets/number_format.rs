@@ -497,7 +497,9 @@ fn format_scientific(value: f64) -> String {
 
 /// Formats a number with fifteen digits, which removes binary rounding errors.
 pub(super) fn format_general(value: f64) -> String {
-    let short: f64 = format!("{:.*e}", DIGITS - 1, value).parse().unwrap_or(value);
+    let short = format!("{:.*e}", DIGITS - 1, value).parse().ok();
+    // The largest number has no larger one to be rounded to.
+    let short: f64 = short.filter(|short: &f64| short.is_finite()).unwrap_or(value);
     let size = short.abs();
     if size == 0.0 {
         return "0".to_owned();

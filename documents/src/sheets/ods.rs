@@ -12,6 +12,7 @@ use crate::{
     context::Context,
     format::Format,
     left_out::Kind,
+    links::Link,
     package::Package,
     spaces::one_line,
     unreadable::Unreadable,
@@ -36,7 +37,10 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         .filter_map(|style| style.attribute("name"))
         .collect();
     let mut text = String::new();
-    for (number, table) in (1..).zip(content.all("table")) {
+    let books = content.all("spreadsheet");
+    let parts = books.iter().flat_map(|book| book.elements());
+    // Other tables hold the last values of links to other programs.
+    for (number, table) in (1..).zip(parts.filter(|part| &*part.name == "table")) {
         let mut cells = Cells::new(context.limits, context.deadline, text.len());
         let mut sheet = Sheet {
             cells: &mut cells,
@@ -61,6 +65,9 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         }
         beside.extend((!hidden.is_empty()).then_some(hidden));
         cells.write(&table.attribute("name").unwrap_or_default(), &beside, &mut text)?;
+    }
+    for links in content.all("dde-links") {
+        text.push_str(&context.tally.count_hidden(links.text().trim(), None));
     }
     Ok(text.trim_end().to_owned())
 }
@@ -209,6 +216,16 @@ fn paragraph_text(paragraph: &Element) -> String {
             Node::Element(element) => match &*element.name {
                 "annotation" | "frame" => {}
                 "s" | "tab" | "line-break" => text.push(' '),
+                "a" => {
+                    let mut link = element.attribute("href").and_then(|address| Link::to(&address));
+                    if let Some(link) = &mut link {
+                        link.begin(&mut text);
+                    }
+                    text.push_str(&paragraph_text(element));
+                    if let Some(link) = link {
+                        link.end(&mut text);
+                    }
+                }
                 _ => text.push_str(&paragraph_text(element)),
             },
         }

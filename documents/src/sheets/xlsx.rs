@@ -1,6 +1,7 @@
 //! Books of XML parts (`.xlsx`). A damaged sheet does not affect the others.
 
 mod book;
+mod edges;
 mod floating_texts;
 mod formula;
 mod sheet;
@@ -9,12 +10,12 @@ mod styles;
 
 use super::cells::{Cells, Fault};
 use crate::{
-    context::Context, format::Format, left_out::Kind, package::Package, unreadable::Unreadable,
-    xml::Element,
+    context::Context, format::Format, left_out::Kind, links::with_fragment, package::Package,
+    unreadable::Unreadable, xml::Element,
 };
 use book::Book;
 use floating_texts::floating_texts;
-use sheet::Sheet;
+use sheet::{CellLink, Sheet};
 use strings::read_shared_strings;
 use styles::Palette;
 
@@ -67,7 +68,12 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
                     &place,
                 );
                 let links = package.links(target)?;
-                cells.add_links(|place| links.get(extras.links.get(&place)?));
+                cells.add_links(|place| match extras.links.get(&place)? {
+                    CellLink::Reference(id, place) => {
+                        Some(with_fragment(links.get(id)?, place.as_deref()))
+                    }
+                    CellLink::Formula(address) => Some(address.clone()),
+                });
                 headers_and_footers = extras.headers_and_footers;
             }
             Err(Fault::Document(unreadable)) => return Err(unreadable),

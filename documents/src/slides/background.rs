@@ -7,6 +7,7 @@ use std::{cell::OnceCell, collections::HashMap};
 use super::shapes::{placeholder_kind, read_pair, related_parts, shape_frame};
 use crate::{
     colors::{Background, Rgb, TINY, WHITE, parse_hexadecimal},
+    drawing::is_clear_fill,
     left_out::{Place, Tally},
     package::Package,
     xml::Element,
@@ -194,20 +195,13 @@ impl RunVisibility<'_> {
         if ["ln", "effectLst", "effectDag", "highlight"].iter().any(|it| look.child(it).is_some()) {
             return false;
         }
-        if look.child("noFill").is_some() {
+        if is_clear_fill(look, &["0", "0%"]) {
             return true;
         }
         let Some(fill) = look.child("solidFill") else { return false };
-        let alpha = fill.elements().next().and_then(|color| color.child("alpha")?.attribute("val"));
-        let is_clear = alpha.is_some_and(|alpha| alpha == "0" || alpha == "0%");
         let background =
             || *self.background.get_or_init(|| self.slide.background_of_shape(self.shape));
-        is_clear
-            || self
-                .slide
-                .layout_background
-                .color(fill)
-                .is_some_and(|color| background().hides(color))
+        self.slide.layout_background.color(fill).is_some_and(|color| background().hides(color))
     }
 }
 

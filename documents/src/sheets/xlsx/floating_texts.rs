@@ -3,8 +3,9 @@
 use crate::{
     context::Context,
     drawing,
+    embedded::embedded_text,
     left_out::{Kind, Place, Tally},
-    package::Package,
+    package::{Package, Relation},
     sheets::chart_text,
     spaces::one_line,
     unreadable::Unreadable,
@@ -19,13 +20,17 @@ pub(super) fn floating_texts(
 ) -> Result<Vec<String>, Unreadable> {
     let mut lines = Vec::new();
     let relations = package.relations(sheet).unwrap_or_default();
-    let mut parts: Vec<(&str, &str)> =
-        relations.values().map(|it| (&*it.kind, &*it.target)).collect();
-    parts.sort_unstable();
+    let mut parts: Vec<&Relation> = relations.values().collect();
+    parts.sort_unstable_by_key(|it| (&it.kind, &it.target));
     // Threaded comments have their own part, which repeats the first comment.
-    let is_threaded = parts.iter().any(|(kind, _)| *kind == "threadedComment");
-    let has_forms = parts.iter().any(|(kind, _)| *kind == "vmlDrawing");
-    for (kind, target) in parts {
+    let is_threaded = parts.iter().any(|it| it.kind == "threadedComment");
+    let has_forms = parts.iter().any(|it| it.kind == "vmlDrawing");
+    for relation in parts {
+        let (kind, target) = (&*relation.kind, &*relation.target);
+        if matches!(kind, "package" | "oleObject") {
+            let text = embedded_text(package, relation, context)?;
+            lines.extend((!text.is_empty()).then_some(text));
+        }
         if !matches!(kind, "drawing" | "vmlDrawing" | "comments" | "threadedComment") {
             continue;
         }
@@ -45,16 +50,24 @@ pub(super) fn floating_texts(
                 context.tally.add_in_part(Kind::Pictures, drawing.pictures, target);
                 let parts = package.relations(target)?;
                 for frame in drawing.frames {
-                    let chart = frame.all("chart").first().and_then(|it| it.reference());
-                    let chart = chart.and_then(|id| parts.get(&id));
-                    let drawn = match chart {
-                        Some(chart) => package.optional(&chart.target)?,
-                        None => {
+                    let part = |name: &str, id: fn(&Element) -> Option<String>| {
+                        frame.all(name).first().and_then(|it| parts.get(&id(it)?))
+                    };
+                    let chart = part("chart", Element::reference);
+                    let diagram = part("relIds", |ids| ids.attribute("dm"));
+                    let words = match (chart, diagram) {
+                        (Some(chart), _) => {
+                            package.optional(&chart.target)?.as_ref().map(chart_text)
+                        }
+                        (_, Some(diagram)) => {
+                            package.optional(&diagram.target)?.as_ref().map(drawing::diagram_text)
+                        }
+                        _ => {
                             context.tally.add_in_part(Kind::UnreadParts, 1, target);
                             None
                         }
                     };
-                    let words = drawn.map(|tree| chart_text(&tree)).unwrap_or_default();
+                    let words = words.unwrap_or_default();
                     lines.extend((!words.trim().is_empty()).then(|| words.trim().to_owned()));
                 }
             }
@@ -94,7 +107,8 @@ impl<'d> Drawing<'d> {
         for element in parent.elements() {
             match &*element.name {
                 "sp" | "grpSp" | "pic" | "graphicFrame" if drawing::is_hidden(element) => {
-                    let repeats = self.has_forms && !element.all("compatExt").is_empty();
+                    let repeats =
+                        self.has_forms && !element.all_with_extensions("compatExt").is_empty();
                     let mut words = String::new();
                     drawing::write_paragraphs(element, &mut words);
                     let place = Some(Place::part(target));
@@ -111,7 +125,12 @@ impl<'d> Drawing<'d> {
                     let words = words.trim();
                     self.lines.extend((!words.is_empty()).then(|| words.to_owned()));
                 }
-                "pic" => self.pictures += 1,
+                // `contentPart` is ink.
+                "pic" | "contentPart" => {
+                    self.pictures += 1;
+                    let words = drawing::picture_text(element);
+                    self.lines.extend((!words.is_empty()).then_some(words));
+                }
                 "graphicFrame" => self.frames.push(element),
                 // Another way to draw the first choice.
                 "Fallback"

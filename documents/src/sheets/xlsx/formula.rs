@@ -27,6 +27,14 @@ pub(super) fn move_references(formula: &str, rows: i64, columns: i64) -> String 
     text
 }
 
+/// Returns the address of a formula that is a link: `HYPERLINK("https://…", …)`.
+pub(super) fn linked_address(formula: &str) -> Option<&str> {
+    const NAME: &str = "HYPERLINK(";
+    let name = formula.get(..NAME.len()).filter(|name| name.eq_ignore_ascii_case(NAME))?;
+    let (address, behind) = formula[name.len()..].trim().strip_prefix('"')?.split_once('"')?;
+    behind.trim_start().starts_with([',', ')']).then_some(address)
+}
+
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '$' | '_' | '.' | '\\')
 }

@@ -7,7 +7,8 @@ use quick_xml::{Reader, events::Event};
 
 use super::{
     book::Book,
-    formula::move_references,
+    edges::{shown_edge_names, strip_edge_codes},
+    formula::{linked_address, move_references},
     strings::{RichText, decode_xml, unescape},
 };
 use crate::{
@@ -24,10 +25,17 @@ use crate::{
 #[derive(Default)]
 pub(super) struct SheetExtras {
     pub(super) formulas_without_value: usize,
-    /// Cells with a link, and the ids of the addresses.
-    pub(super) links: HashMap<(u32, u32), String>,
+    pub(super) links: HashMap<(u32, u32), CellLink>,
     /// Headers and footers.
     pub(super) headers_and_footers: Vec<String>,
+}
+
+/// The link of a cell.
+pub(super) enum CellLink {
+    /// The id of an address, and a place in its page.
+    Reference(String, Option<String>),
+    /// The address in a formula.
+    Formula(String),
 }
 
 /// A sheet that is being read.
@@ -213,7 +221,8 @@ impl<'s, 'c> Sheet<'s, 'c> {
     fn add_link(&mut self, element: &Element) {
         let place = element.attribute("ref").and_then(|place| place_of(&place));
         if let (Some(place), Some(id)) = (place, element.reference()) {
-            self.extras.links.entry(place).or_insert(id);
+            let link = CellLink::Reference(id, element.attribute("location"));
+            self.extras.links.entry(place).or_insert(link);
         }
     }
 
@@ -266,6 +275,9 @@ impl<'s, 'c> Sheet<'s, 'c> {
             && !formula.is_empty()
         {
             self.shared_formulas.insert(number.clone(), (formula.clone(), (row, column)));
+        }
+        if let Some(address) = cell.formula.as_deref().and_then(linked_address) {
+            self.extras.links.insert((row, column), CellLink::Formula(address.to_owned()));
         }
         let formula = if has_value { None } else { self.formula(&cell, (row, column)) };
         let value =
@@ -362,44 +374,4 @@ fn place_of(place: &str) -> Option<(u32, u32)> {
     let first = place.split(':').next()?;
     let row: u32 = first.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse().ok()?;
     Some((row.checked_sub(1)?, column_of(first)))
-}
-
-/// Returns the names of the headers and footers that the pages have.
-fn shown_edge_names(edges: &Element) -> Vec<&'static str> {
-    let mut shown = vec!["oddHeader", "oddFooter"];
-    if edges.is_on("differentFirst") {
-        shown.extend(["firstHeader", "firstFooter"]);
-    }
-    if edges.is_on("differentOddEven") {
-        shown.extend(["evenHeader", "evenFooter"]);
-    }
-    shown
-}
-
-/// Returns the text of a header or footer, without the codes for fonts, page numbers and dates.
-fn strip_edge_codes(edge: &str) -> String {
-    let mut words = String::new();
-    let mut rest = edge;
-    while let Some((before, code)) = rest.split_once('&') {
-        words.push_str(before);
-        let Some(kind) = code.chars().next() else { break };
-        let behind = code.get(kind.len_utf8()..).unwrap_or_default();
-        rest = match kind {
-            '&' => {
-                words.push('&');
-                behind
-            }
-            '"' => behind.split_once('"').map_or("", |(_, rest)| rest),
-            'K' => behind.get(6..).unwrap_or_default(),
-            '0'..='9' => code.trim_start_matches(|c: char| c.is_ascii_digit()),
-            // Left, middle, right.
-            'L' | 'C' | 'R' => {
-                words.push(' ');
-                behind
-            }
-            _ => behind,
-        };
-    }
-    words.push_str(rest);
-    one_line(&words)
 }

@@ -8,9 +8,11 @@ use crate::{
 
 /// Returns the number format of each style.
 pub(super) fn number_formats(styles: &Element) -> Vec<NumberFormat> {
+    // Formats for some cells only (`dxfs`) may use the same numbers.
     let own: std::collections::HashMap<u32, String> = styles
-        .all("numFmt")
+        .all("numFmts")
         .into_iter()
+        .flat_map(Element::elements)
         .filter_map(|it| {
             Some((it.attribute("numFmtId")?.parse().ok()?, it.attribute("formatCode")?))
         })
