@@ -254,6 +254,11 @@ fn blocks_of_words(encoding: &'static Encoding, bytes: &[u8]) -> Option<usize> {
     is_fluent.then_some(blocks.len())
 }
 
+/// Whether a text is an encrypted message (OpenPGP, RFC 9580, section 6.2).
+pub(crate) fn is_encrypted(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"-----BEGIN PGP MESSAGE-----")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,45 @@ use crate::{
     left_out::Kind,
     package::{Package, resolve_path},
     unreadable::Unreadable,
+    xml::Element,
 };
+
+/// Most items that stand for each other.
+const MAX_FALLBACKS: usize = 20;
+
+/// A file of the book.
+struct Item {
+    name: String,
+    /// Its media type.
+    kind: String,
+    /// Id of the item to be shown if this one cannot be.
+    fallback: Option<String>,
+}
+
+impl Item {
+    fn read(item: &Element, folder: &str) -> Option<Self> {
+        let address = item.attribute("href")?;
+        let path = percent_decode_str(&address).decode_utf8_lossy();
+        Some(Self {
+            name: resolve_path(folder, &path),
+            kind: item.attribute("media-type").unwrap_or_default().to_ascii_lowercase(),
+            fallback: item.attribute("fallback"),
+        })
+    }
+
+    /// Whether it is a page, or an older book that does not say so correctly.
+    fn is_page(&self) -> bool {
+        let pages = ["text/", "html", "xml", "svg"];
+        self.kind.is_empty() || pages.iter().any(|kind| self.kind.contains(kind))
+    }
+}
+
+/// Returns the name of the page for an entry of the order of reading: its own item or a fallback of it.
+fn page_name(items: &HashMap<String, Item>, id: &str) -> Option<String> {
+    let first = items.get(id);
+    let chain = std::iter::successors(first, |item| items.get(item.fallback.as_ref()?));
+    chain.take(MAX_FALLBACKS).find(|item| item.is_page()).map(|item| item.name.clone())
+}
 
 /// Extracts the text of all chapters.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
@@ -32,22 +70,13 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         .ok_or_else(|| damaged("its container names no book"))?;
     let book = package.xml(&main)?.ok_or_else(|| damaged("its list of chapters is missing"))?;
     let folder = main.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let names: HashMap<String, String> = book
+    let items: HashMap<String, Item> = book
         .all("item")
         .into_iter()
-        .filter_map(|item| {
-            let name = resolve_path(
-                folder,
-                &percent_decode_str(&item.attribute("href")?).decode_utf8_lossy(),
-            );
-            Some((item.attribute("id")?, name))
-        })
+        .filter_map(|item| Some((item.attribute("id")?, Item::read(item, folder)?)))
         .collect();
     let mut sheets: HashMap<String, String> = HashMap::new();
-    for item in book.all("item") {
-        let is_sheet = item.attribute("media-type").is_some_and(|kind| kind == "text/css");
-        let name = item.attribute("id").and_then(|id| names.get(&id)).filter(|_| is_sheet);
-        let Some(name) = name else { continue };
+    for Item { name, .. } in items.values().filter(|item| item.kind == "text/css") {
         match package.read(name) {
             Err(error @ Unreadable::TooLarge { .. }) => return Err(error),
             Ok(Some(bytes)) => {
@@ -61,7 +90,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         if deadline.has_passed() {
             return Err(Unreadable::TooSlow(limits.time));
         }
-        let name = chapter.attribute("idref").and_then(|id| names.get(&id).cloned());
+        let name = chapter.attribute("idref").and_then(|id| page_name(&items, &id));
         let is_locked = name.as_ref().is_some_and(|name| locked.contains(name));
         encrypted += usize::from(is_locked);
         let name = name.filter(|_| !is_locked);

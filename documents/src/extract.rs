@@ -73,17 +73,20 @@ fn extract_within(
     if format.is_picture() {
         return picture(bytes, format, limits, depth);
     }
+    if encoding::is_encrypted(bytes) {
+        return Err(Unreadable::Encrypted { format });
+    }
     let tally = Tally::new(limits.hidden);
     let context = &Context { limits, deadline, depth, tally: &tally, read_within };
     let (mut pictures, mut page_starts) = (Vec::new(), Vec::new());
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
-            (data_uris::replace_data_uris(encoding::decode(bytes)?, &tally), None)
+            (data_uris::replace_data(encoding::decode(bytes)?, &tally), None)
         }
         Format::Notebook => {
             let text = encoding::decode(bytes)?;
             let cells = notebook::extract(&text, &tally);
-            (data_uris::replace_data_uris(cells.map_or(text, Cow::Owned), &tally), None)
+            (data_uris::replace_data(cells.map_or(text, Cow::Owned), &tally), None)
         }
         Format::Html if detect::is_xhtml(name) => {
             (Cow::Owned(html::extract_xhtml(bytes, &tally, &|_| None)?), None)

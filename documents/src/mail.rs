@@ -246,6 +246,9 @@ fn body_text(
         return Ok(String::new());
     };
     let text = part_text(message, part, parsed);
+    if encoding::is_encrypted(text.as_bytes()) {
+        return Err(Unreadable::Encrypted { format: Format::Eml });
+    }
     if matches!(part.body, PartType::Html(_)) || part.is_content_type("text", "html") {
         let linked = |address: &str| style_sheet(message, address);
         return html::extract_linked(text.as_bytes(), tally, &linked);

@@ -30,6 +30,10 @@ pub(crate) fn extract(text: &str, tally: &Tally) -> Option<String> {
         let kind = cell.get("cell_type").and_then(Value::as_str).unwrap_or_default();
         let source = lines(cell.get("source").or_else(|| cell.get("input")));
         match kind {
+            "heading" => {
+                let level = cell.get("level").and_then(Value::as_u64).unwrap_or(1).clamp(1, 6);
+                parts.push(format!("{} {source}", "#".repeat(level as usize)));
+            }
             "code" if !source.is_empty() => parts.push(format!("```{language}\n{source}\n```")),
             _ => parts.push(source),
         }
@@ -62,6 +66,10 @@ fn output_text(output: &Value, tally: &Tally) -> String {
     let text = text.or_else(page).unwrap_or_else(|| lines(data.get("text/latex")));
     let text = encoding::remove_escapes(&text);
     if !has_picture {
+        let kinds = output.get("data").and_then(Value::as_object).into_iter().flatten();
+        for (kind, _) in kinds.take(if text.is_empty() { 1 } else { 0 }) {
+            tally.add_in_part(Kind::UnreadParts, 1, kind);
+        }
         return text;
     }
     tally.add(Kind::Pictures, 1);
@@ -99,13 +107,18 @@ mod tests {
                 {"output_type": "error", "ename": "Flood", "evalue": "too high", "traceback": []},
             ]},
             {"cell_type": "raw", "source": ""},
+            {"cell_type": "heading", "level": 2, "source": "Old"},
+            {"cell_type": "code", "outputs": [
+                {"output_type": "display_data", "data": {"application/json": {"a": 1}}},
+            ]},
         ]});
         let text = extract(&notebook.to_string(), &tally).unwrap();
         assert_eq!(
             text,
-            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nebb | 7\n\nFlood: too high"
+            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nebb | 7\n\nFlood: too high\n\n## Old"
         );
-        assert_eq!(tally.into_left_out().count(Kind::Pictures), 1);
+        let left_out = tally.into_left_out();
+        assert_eq!([Kind::Pictures, Kind::UnreadParts].map(|it| left_out.count(it)), [1, 1]);
         assert_eq!(extract("{\"cells\": []}", &Tally::default()), None);
     }
 }
