@@ -13,6 +13,7 @@ mod common;
 
 mod archives;
 mod binary_book;
+mod other_parts;
 mod pages;
 mod pdf;
 mod sheets;
@@ -145,6 +146,7 @@ fn each_kind_of_fault_is_read_right() {
         texts::rows(),
         pdf::rows(),
         archives::rows(),
+        other_parts::rows(),
     ];
     let mut wrong = 0;
     println!("| fault | document | read |\n|---|---|---|");

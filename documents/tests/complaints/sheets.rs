@@ -8,7 +8,7 @@ use super::{
 use crate::common::{Parts, ods, package, relations, texts, xlsb, xlsx};
 
 /// Replaces parts of a book.
-fn with(mut parts: Parts, others: Vec<(&'static str, String)>) -> Vec<u8> {
+pub(super) fn with(mut parts: Parts, others: Vec<(&'static str, String)>) -> Vec<u8> {
     for (name, text) in texts(others) {
         parts.retain(|(known, _)| *known != name);
         parts.push((name, text));
@@ -16,7 +16,7 @@ fn with(mut parts: Parts, others: Vec<(&'static str, String)>) -> Vec<u8> {
     package(&parts)
 }
 
-fn sheet(rows: &str, more: &str) -> String {
+pub(super) fn sheet(rows: &str, more: &str) -> String {
     format!("<worksheet><sheetData>{rows}</sheetData>{more}</worksheet>")
 }
 

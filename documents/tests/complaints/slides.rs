@@ -4,7 +4,7 @@ use super::{Right, Row, hidden, row};
 use crate::common::{Parts, package, pptx, relations, texts};
 
 /// Replaces parts of the common presentation.
-fn with(others: Vec<(&'static str, String)>) -> Vec<u8> {
+pub(super) fn with(others: Vec<(&'static str, String)>) -> Vec<u8> {
     let mut parts: Parts = pptx();
     for (name, text) in texts(others) {
         parts.retain(|(known, _)| *known != name);

@@ -4,7 +4,7 @@ use super::{Right, Row, hidden, row};
 use crate::common::{archive, package, relations, texts, xlsx};
 
 /// Makes a document of these paragraphs and parts, with the references of its main part.
-fn with(body: &str, parts: &[(&str, &str)], refers: &[(&str, &str, &str)]) -> Vec<u8> {
+pub(super) fn with(body: &str, parts: &[(&str, &str)], refers: &[(&str, &str, &str)]) -> Vec<u8> {
     let main = format!("<w:document><w:body>{body}</w:body></w:document>");
     let relations = relations(refers);
     let mut all: Vec<(&str, &[u8])> = vec![
@@ -16,15 +16,15 @@ fn with(body: &str, parts: &[(&str, &str)], refers: &[(&str, &str, &str)]) -> Ve
     archive(&all)
 }
 
-fn of(body: &str) -> Vec<u8> {
+pub(super) fn of(body: &str) -> Vec<u8> {
     with(body, &[], &[])
 }
 
-fn run(look: &str, text: &str) -> String {
+pub(super) fn run(look: &str, text: &str) -> String {
     format!("<w:r><w:rPr>{look}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>")
 }
 
-fn p(look: &str, text: &str) -> String {
+pub(super) fn p(look: &str, text: &str) -> String {
     format!("<w:p>{}</w:p>", run(look, text))
 }
 
@@ -49,7 +49,7 @@ fn listed(levels: &[(&str, &str, &str)], items: &[(usize, &str)]) -> Vec<u8> {
     with(&body, &[("word/numbering.xml", &numbering)], &[("n", "numbering", "numbering.xml")])
 }
 
-fn field(code: &str, result: &str) -> String {
+pub(super) fn field(code: &str, result: &str) -> String {
     let mark = |kind: &str| format!("<w:r><w:fldChar w:fldCharType='{kind}'/></w:r>");
     format!(
         "{}<w:r><w:instrText>{code}</w:instrText></w:r>{}{result}{}",
@@ -59,7 +59,7 @@ fn field(code: &str, result: &str) -> String {
     )
 }
 
-fn odt(styles: &str, body: &str) -> Vec<u8> {
+pub(super) fn odt(styles: &str, body: &str) -> Vec<u8> {
     package(&texts(vec![
         ("mimetype", "application/vnd.oasis.opendocument.text".to_owned()),
         (
