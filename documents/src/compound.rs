@@ -19,7 +19,7 @@ struct Table<'f> {
     file: &'f [u8],
     sector_size: usize,
     next: Vec<u32>,
-    /// Whether a chain leads back into itself.
+    /// Whether a chain leads back into itself, or the table is longer than the file can need.
     is_endless: bool,
 }
 
@@ -44,9 +44,14 @@ impl<'f> Table<'f> {
             holders.extend(read_numbers(part));
             more = holders.pop()?;
         }
-        let held = holders.into_iter().filter(|id| *id < RESERVED).take(sectors);
-        table.next = held.filter_map(|id| table.sector(id)).flat_map(read_numbers).collect();
-        table.is_endless |= is_endless(&table.next);
+        let held = holders.into_iter().filter(|id| *id < RESERVED);
+        let mut held = held.filter_map(|id| table.sector(id));
+        // The table has a number for each sector of the file. Some programs pad the header's list.
+        let most = sectors / (sector_size / 4) + 1 + IN_HEADER;
+        let next: Vec<u32> = held.by_ref().take(most).flat_map(read_numbers).collect();
+        let is_too_long = held.next().is_some();
+        table.is_endless |= is_too_long || is_endless(&next);
+        table.next = next;
         Some(table)
     }
 
@@ -55,26 +60,34 @@ impl<'f> Table<'f> {
         self.file.get(start..start.checked_add(self.sector_size)?.min(self.file.len()))
     }
 
-    /// Returns the bytes of all sectors of a chain.
-    fn read_chain(&self, first: u32) -> Vec<u8> {
-        let sectors = follow_chain(first, &self.next).filter_map(|id| self.sector(id));
-        sectors.flatten().copied().collect()
+    /// Returns the bytes of all sectors of a chain; `None` if it leads back into itself.
+    fn read_chain(&self, first: u32) -> Option<Vec<u8>> {
+        let sectors = follow_chain(first, &self.next)?.into_iter().filter_map(|id| self.sector(id));
+        Some(sectors.flatten().copied().collect())
     }
 
     /// Returns the table of the small sectors, in which small streams are stored. It is a stream
     /// itself.
     fn read_small_table(&self) -> Option<Vec<u32>> {
-        Some(read_numbers(&self.read_chain(read_number(self.file, 60)?)).collect())
+        Some(read_numbers(&self.read_chain(read_number(self.file, 60)?)?).collect())
     }
 
     fn read_directory(&self) -> Option<Vec<u8>> {
-        Some(self.read_chain(read_number(self.file, 48)?))
+        self.read_chain(read_number(self.file, 48)?)
     }
 }
 
-fn follow_chain(first: u32, table: &[u32]) -> impl Iterator<Item = u32> {
+/// Returns the sectors of a chain; `None` if it leads back into itself.
+fn follow_chain(first: u32, table: &[u32]) -> Option<Vec<u32>> {
     let next = |id: &u32| table.get(*id as usize).copied().filter(|id| *id < RESERVED);
-    std::iter::successors(Some(first).filter(|id| *id < RESERVED), next).take(table.len())
+    let (mut chain, mut seen) = (Vec::new(), HashSet::new());
+    for id in std::iter::successors(Some(first).filter(|id| *id < RESERVED), next) {
+        if !seen.insert(id) {
+            return None;
+        }
+        chain.push(id);
+    }
+    Some(chain)
 }
 
 /// Returns whether a chain of sectors leads back into itself.
@@ -107,7 +120,7 @@ fn name_of(entry: &[u8]) -> String {
     String::from_utf16_lossy(&units.collect::<Vec<_>>())
 }
 
-/// Reads a stream by its name. The file must have no endless chain.
+/// Reads a stream by its name.
 pub(crate) fn read_stream(file: &[u8], name: &str) -> Option<Vec<u8>> {
     const SMALL: usize = 64;
     let table = Table::read(file)?;
@@ -115,14 +128,15 @@ pub(crate) fn read_stream(file: &[u8], name: &str) -> Option<Vec<u8>> {
     let entry = directory.chunks_exact(ENTRY).find(|entry| name_of(entry) == name)?;
     let (first, length) = (read_number(entry, 116)?, read_number(entry, 120)? as usize);
     let mut bytes = if length >= read_number(file, 56)? as usize {
-        table.read_chain(first)
+        table.read_chain(first)?
     } else {
-        let all = table.read_chain(read_number(&directory, 116)?);
+        let all = table.read_chain(read_number(&directory, 116)?)?;
         let part = |id: u32| {
             let start = (id as usize).checked_mul(SMALL)?;
             all.get(start..start.checked_add(SMALL)?.min(all.len()))
         };
-        follow_chain(first, &table.read_small_table()?)
+        follow_chain(first, &table.read_small_table()?)?
+            .into_iter()
             .filter_map(part)
             .flatten()
             .copied()
@@ -177,6 +191,39 @@ mod tests {
         }
         assert!(!has_endless_chain(b"cut off"));
         assert!(!has_endless_chain(include_bytes!("../tests/fixtures/ports.xls")));
+    }
+
+    /// A file whose directory leads back into itself and whose header lists one sector of the table
+    /// again and again, as do the sectors that list further ones.
+    fn looping_file(sectors: usize) -> Vec<u8> {
+        const SIZE: usize = 4_096;
+        let mut file = vec![0; sectors * SIZE];
+        let mut put =
+            |at: usize, number: u32| file[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        put(0, 0xe011_cfd0);
+        put(30, 12);
+        put(48, 2);
+        put(60, 0xffff_fffe);
+        put(68, 1);
+        (0..SIZE).step_by(4).for_each(|at| put(SIZE + at, u32::MAX));
+        put(SIZE + 8, 2);
+        // The sector 1 lists the sector 0 for all of the table, and itself as the next list.
+        put(3 * SIZE - 4, 1);
+        file
+    }
+
+    #[test]
+    fn a_directory_that_leads_back_into_itself_is_refused() {
+        const SECTORS: usize = 1_024;
+        let file = looping_file(SECTORS);
+        let table = Table::read(&file).unwrap();
+        assert!(table.is_endless);
+        let most = SECTORS + 1_024 * (IN_HEADER + 2);
+        assert!(table.next.len() <= most, "{} numbers", table.next.len());
+        assert_eq!(table.read_directory(), None);
+        assert!(list_entries(&file).is_empty());
+        assert_eq!(follow_chain(0, &[1, 2, 1]), None);
+        assert_eq!(follow_chain(0, &[1, 2, 0xffff_fffe]), Some(vec![0, 1, 2]));
     }
 
     #[test]
