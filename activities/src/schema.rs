@@ -1,8 +1,9 @@
 //! Whether an answer satisfies the batch's JSON Schema.
 
 mod expansion;
+mod pattern;
 
-use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
+use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
 use self::expansion::Expansion;
@@ -11,11 +12,20 @@ use crate::failure::Failure;
 /// Longest message about an answer, in characters: it may quote the answer.
 const MAX_REASON_CHARS: usize = 200;
 
-/// Maximum number of schemas that one value may be judged by, schemas behind references included.
-const MAX_SCHEMAS: u64 = 100_000;
+/// Maximum number of steps to judge one value by: of schemas, schemas behind references included, of
+/// places in patterns, and of values in an `enum` of other values than texts. So many places take up
+/// to 100 MB when they are compiled.
+const MAX_STEPS: u64 = 100_000;
 
-/// Number of schemas above which judging takes place in a process of its own.
+/// Number of steps above which judging takes place in a process of its own.
 const MAX_HARMLESS: u64 = 1_000;
+
+/// Maximum bytes of one compiled pattern; the engine's default.
+const MAX_PATTERN_BYTES: usize = 10 << 20;
+
+/// Maximum bytes that a pattern remembers while it is tried, in each thread. The engine's default of
+/// 2 MiB would be 600 MiB for three hundred patterns; with less it is slower at the worst.
+const MAX_PATTERN_CACHE: usize = 256 << 10;
 
 /// Validates answers by a schema.
 #[derive(Debug)]
@@ -34,9 +44,9 @@ impl SchemaValidator {
     /// is an error.
     pub fn compile(schema: &Value) -> Result<Self, Failure> {
         let expansion = Expansion::measure(schema);
-        if expansion.schemas > MAX_SCHEMAS {
+        if expansion.steps > MAX_STEPS {
             return Err(Failure::invalid_input(format!(
-                "schema would judge one value by more than {MAX_SCHEMAS} schemas, because it refers to the same ones again and again; refer to each once"
+                "schema would judge one value by more than {MAX_STEPS} schemas, places of patterns and values of an enum, because it is too large or refers to the same schemas again and again; refer to each once, and shorten the repetitions of patterns and the enums"
             )));
         }
         if let Some(reference) = expansion.cycle {
@@ -45,16 +55,19 @@ impl SchemaValidator {
                 cut(reference)
             )));
         }
-        let validator = jsonschema::validator_for(schema).map_err(|error| {
+        let patterns = PatternOptions::fancy_regex()
+            .size_limit(MAX_PATTERN_BYTES)
+            .dfa_size_limit(MAX_PATTERN_CACHE);
+        let compiler = jsonschema::options().with_pattern_options(patterns);
+        let validator = compiler.build(schema).map_err(|error| {
             Failure::invalid_input(format!(
                 "schema is no JSON Schema that can be used, at \"{}\": {}",
                 error.instance_path(),
                 describe_fault(schema, &error)
             ))
         })?;
-        let is_harmless = expansion.schemas <= MAX_HARMLESS
-            && !expansion.is_open
-            && !expansion.has_costly_pattern;
+        let is_harmless =
+            expansion.steps <= MAX_HARMLESS && !expansion.is_open && !expansion.has_costly_pattern;
         Ok(Self { schema: schema.clone(), validator, is_harmless })
     }
 
@@ -139,7 +152,7 @@ mod tests {
             json!({"$ref": format!("#/$defs/d{length}"), "$defs": defs})
         };
         let failure = SchemaValidator::compile(&doubling(45)).unwrap_err();
-        assert!(failure.message.contains("refers to the same"), "{failure}");
+        assert!(failure.message.contains("refers to the same schemas"), "{failure}");
         let validator = SchemaValidator::compile(&doubling(5)).unwrap();
         validator.check("7").unwrap();
         assert!(validator.is_harmless);
@@ -152,12 +165,18 @@ mod tests {
         let validator = SchemaValidator::compile(&tree).unwrap();
         validator.check(r#"{"n":1,"left":{"n":2},"right":{"n":3}}"#).unwrap();
         assert!(!validator.is_harmless, "an answer decides how often it is gone through");
+        let texts: Vec<_> = (0..5_000).map(|at| json!(format!("x{at}"))).collect();
+        let objects: Vec<_> = (0..5_000).map(|at| json!({"a": at})).collect();
         for (schema, is_harmless) in [
             (json!({"pattern": "^[A-Z]{2}\\d+$"}), true),
             (json!({"properties": {"pattern": {"type": "string"}}}), true),
             (json!({"pattern": "(?=a)b"}), false),
             (json!({"patternProperties": {"(a)\\1": {}}}), false),
             (json!({"$anchor": "a", "items": {"$ref": "#a"}}), false),
+            (json!({"pattern": "^[\\w.-]{1,64}@\\w{1,200}$"}), true),
+            (json!({"pattern": "[ab]*a[ab]{3000}c"}), false),
+            (json!({"items": {"enum": texts}}), true),
+            (json!({"items": {"enum": objects}}), false),
         ] {
             assert_eq!(
                 SchemaValidator::compile(&schema).unwrap().is_harmless,
@@ -165,6 +184,25 @@ mod tests {
                 "{schema}"
             );
         }
+    }
+
+    /// Compiled, these patterns would take 6.6 GB.
+    #[test]
+    fn a_schema_of_many_large_patterns_is_refused() {
+        let patterns = |count: usize| -> Vec<_> {
+            let pattern = |at: usize| json!({"pattern": format!("(?:a{{50}}){{{}}}", 2_000 + at)});
+            (0..count).map(pattern).collect()
+        };
+        for schema in [
+            json!({"allOf": patterns(900)}),
+            json!({"patternProperties": {"(?:a{50}){2000}": {"maxLength": 1}}}),
+        ] {
+            let failure = SchemaValidator::compile(&schema).unwrap_err();
+            assert_eq!(failure.kind, FailureType::InvalidInput);
+            assert!(failure.message.contains("places of patterns"), "{failure}");
+        }
+        let names = json!({"additionalProperties": {"pattern": "^[\\p{L} .'-]{1,100}$"}});
+        SchemaValidator::compile(&names).unwrap().check(r#"{"a":"Anna Berg"}"#).unwrap();
     }
 
     #[test]
@@ -177,6 +215,7 @@ mod tests {
             (json!({"$ref":"https://example.com/x.json"}), "example.com"),
             (json!({"$ref":"https://example.com/x.json"}), "only references within the schema"),
             (json!({"pattern":"((a{999}){999}){999}"}), "too large"),
+            (json!({"pattern":"(\\p{L}{900})"}), "too large"),
             (
                 json!({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}),
                 "lead only to each other, at \"#/$defs/",

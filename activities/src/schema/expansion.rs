@@ -1,4 +1,5 @@
-//! The number of schemas that one value is judged by.
+//! The work of judging one value: the number of schemas, of values to compare with, and of places in
+//! patterns.
 //!
 //! Where schemas refer to each other several times, the number grows exponentially: 45 schemas with two
 //! references each to the next make 2⁴⁵ judgements of one value.
@@ -7,19 +8,26 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::pattern::{count_places, needs_backtracking};
+
 /// Longest chain of references; a longer one counts as endless.
 const MAX_DEPTH: u32 = 200;
+
+/// Most places of a pattern that is tried in this process: at ten nanoseconds each, they take 0.3 s
+/// for a text of 100 kB.
+const MAX_HARMLESS_PLACES: u64 = 300;
 
 /// The schemas that one value may be judged by.
 #[derive(Debug, Default)]
 pub(super) struct Expansion<'s> {
-    /// The number of schemas, each counted as often as references lead to it. A reference to an
+    /// The number of schemas, each counted as often as references lead to it, and within them of
+    /// places in patterns and of values in an `enum` that are compared one by one. A reference to an
     /// enclosing schema counts as one.
-    pub(super) schemas: u64,
+    pub(super) steps: u64,
     /// Whether a reference leads to an enclosing schema or to an unknown target.
     pub(super) is_open: bool,
-    /// Whether a pattern has lookaround or a backreference: the time to match it can exceed any
-    /// multiple of the text's length.
+    /// Whether a pattern has lookaround or a backreference, so that the time to match it can exceed any
+    /// multiple of the text's length; or has many places.
     pub(super) has_costly_pattern: bool,
     /// A reference to a schema that is a reference too, and so on back to this one.
     pub(super) cycle: Option<&'s str>,
@@ -29,8 +37,8 @@ impl<'s> Expansion<'s> {
     pub(super) fn measure(schema: &'s Value) -> Self {
         let found = Self::default();
         let mut count = Count { root: schema, known: HashMap::new(), depth: 0, found };
-        let schemas = count.count(schema);
-        Self { schemas, ..count.found }
+        let steps = count.count(schema);
+        Self { steps, ..count.found }
     }
 }
 
@@ -51,14 +59,13 @@ impl<'s> Count<'s> {
                     ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
                         self.count_reference(to)
                     }
-                    ("pattern", Value::String(pattern)) => {
-                        self.found.has_costly_pattern |= is_costly(pattern);
-                        0
-                    }
+                    ("pattern", Value::String(pattern)) => self.count_pattern(pattern),
                     ("patternProperties", Value::Object(patterns)) => {
-                        self.found.has_costly_pattern |= patterns.keys().any(|it| is_costly(it));
-                        self.count(part)
+                        let places = patterns.keys().map(|pattern| self.count_pattern(pattern));
+                        let places = places.fold(0, u64::saturating_add);
+                        self.count(part).saturating_add(places)
                     }
+                    ("enum", Value::Array(values)) => count_compared(values),
                     // Definitions are counted where references lead to them.
                     ("$defs" | "definitions" | "enum" | "const" | "default" | "examples", _) => 0,
                     _ => self.count(part),
@@ -70,6 +77,13 @@ impl<'s> Count<'s> {
             }
             _ => 0,
         }
+    }
+
+    fn count_pattern(&mut self, pattern: &str) -> u64 {
+        let places = count_places(pattern);
+        self.found.has_costly_pattern |=
+            places > MAX_HARMLESS_PLACES || needs_backtracking(pattern);
+        places
     }
 
     fn count_reference(&mut self, to: &'s str) -> u64 {
@@ -117,14 +131,17 @@ fn target<'s>(root: &'s Value, to: &str) -> Option<&'s Value> {
     (pointer.is_empty() || pointer.starts_with('/')).then(|| root.pointer(pointer)).flatten()
 }
 
-/// Whether a pattern needs backtracking: special groups, or references to groups.
-fn is_costly(pattern: &str) -> bool {
-    let groups = pattern.match_indices("(?").any(|(at, _)| {
-        !matches!(pattern[at + 2..].chars().next(), Some(':' | 'P' | 'i' | 'm' | 's' | 'x'))
-    });
-    let references = pattern
-        .as_bytes()
-        .windows(2)
-        .any(|pair| pair[0] == b'\\' && (pair[1].is_ascii_digit() || pair[1] == b'k'));
-    groups || references
+/// The values of an `enum` that are compared one by one. Texts are looked up in a table.
+fn count_compared(values: &[Value]) -> u64 {
+    fn count(value: &Value) -> u64 {
+        match value {
+            Value::Array(values) => values.iter().map(count).fold(1, u64::saturating_add),
+            Value::Object(fields) => fields.values().map(count).fold(1, u64::saturating_add),
+            _ => 1,
+        }
+    }
+    if values.iter().all(|value| matches!(value, Value::String(_) | Value::Null)) {
+        return 0;
+    }
+    values.iter().map(count).fold(0, u64::saturating_add)
 }

@@ -162,7 +162,7 @@ pub(crate) async fn validate_answer(
     let said = run_in_process(reader, &work).await?;
     said.ok_or_else(|| {
         let message = format!(
-            "the schema takes more than {} MiB or {} s to judge the answer, because it refers to itself; make it simpler",
+            "the schema takes more than {} MiB or {} s to judge the answer; make it simpler, above all where it refers to itself, and its patterns and enums",
             BOUNDS.memory >> 20,
             BOUNDS.time.as_secs()
         );
