@@ -13,6 +13,7 @@ use crate::{
     envelope::Envelope,
     error::{Error, Kind},
     exchange::{Exchange, Lines, Reply},
+    json,
     message::Redactor,
     observed::Observed,
     refusal::Context,
@@ -208,9 +209,7 @@ impl Answers<'_> {
             };
             match Box::pin(lines.next()).await {
                 Ok(Some(line)) => {
-                    if let Some(answer) =
-                        serde_json::from_slice(&line).ok().and_then(|line| self.answer(&line))
-                    {
+                    if let Some(answer) = json::bounded(&line).and_then(|line| self.answer(&line)) {
                         return Ok(Some(answer));
                     }
                 }

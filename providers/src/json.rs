@@ -2,6 +2,14 @@
 
 use serde_json::Value;
 
+/// Most objects and lists of a reply or request, brackets in its texts included: each may take 640 bytes of
+/// memory. A chat answer of 11,000 tokens with twenty alternatives to each has so many.
+const MAX_GROUPS: usize = 500_000;
+
+/// Most commas of a reply: each value takes 32 to 64 bytes of memory. The largest reply of vectors
+/// has 2,048 of 3,072 numbers, or 6.3 million.
+const MAX_COMMAS: usize = 8_000_000;
+
 /// A text; `None` if the field is absent or no text.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str)
@@ -56,15 +64,34 @@ fn from_python(text: &str) -> String {
     json
 }
 
+/// Parses JSON of a provider or a client, unless it would take far more memory than any answer or request.
+pub(crate) fn bounded(json: &[u8]) -> Option<Value> {
+    if has_too_many_values(json) { None } else { serde_json::from_slice(json).ok() }
+}
+
+/// Returns whether JSON has more values than any answer or request. A text in it that is JSON itself, such as
+/// an answer by a schema, is within the same bounds.
+pub(crate) fn has_too_many_values(json: &[u8]) -> bool {
+    let count = |is: fn(&u8) -> bool| json.iter().filter(|byte| is(byte)).count();
+    count(|byte| matches!(byte, b'{' | b'[')) > MAX_GROUPS
+        || count(|byte| *byte == b',') > MAX_COMMAS
+}
+
 /// Parses a body as JSON, tolerating faults that some servers make in a good answer: half a
 /// surrogate becomes U+FFFD, `NaN` and `Infinity` become null, and invalid UTF-8 becomes U+FFFD.
-pub(crate) fn lenient(body: &[u8]) -> Option<Value> {
+///
+/// # Errors
+/// The reason why there is no value.
+pub(crate) fn lenient(body: &[u8]) -> Result<Value, &'static str> {
     // A byte order mark is no part of the text (RFC 8259, 8.1).
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-    if let Ok(value) = serde_json::from_slice(body) {
-        return Some(value);
+    if has_too_many_values(body) {
+        return Err("it has more values than any answer");
     }
-    serde_json::from_str(&mended(&String::from_utf8_lossy(body))).ok()
+    if let Ok(value) = serde_json::from_slice(body) {
+        return Ok(value);
+    }
+    serde_json::from_str(&mended(&String::from_utf8_lossy(body))).map_err(|_| "it is not JSON")
 }
 
 fn mended(text: &str) -> String {
@@ -134,10 +161,29 @@ mod tests {
             (r#"{"a": "\ude00\ud83d\ude00\\ud83d"}"#, json!({"a": "\u{fffd}\u{1f600}\\ud83d"})),
         ];
         for (text, expected) in cases {
-            assert_eq!(lenient(text.as_bytes()), Some(expected), "{text}");
+            assert_eq!(lenient(text.as_bytes()), Ok(expected), "{text}");
         }
-        assert_eq!(lenient(b"{\"a\": \"\xff\"}"), Some(json!({"a": "\u{fffd}"})));
-        assert_eq!(lenient(b"{"), None);
+        assert_eq!(lenient(b"{\"a\": \"\xff\"}"), Ok(json!({"a": "\u{fffd}"})));
+        assert_eq!(lenient(b"{"), Err("it is not JSON"));
+    }
+
+    #[test]
+    fn a_reply_of_more_values_than_any_answer_is_not_parsed() {
+        let nested = |count: usize| format!("{{\"x\":[{}0]}}", "{\"\":0},".repeat(count));
+        let too_many = Err("it has more values than any answer");
+        assert_eq!(lenient(nested(MAX_GROUPS).as_bytes()), too_many);
+        assert_eq!(bounded(nested(MAX_GROUPS).as_bytes()), None);
+        assert!(bounded(nested(1_000).as_bytes()).is_some());
+        // An answer that is JSON is a text of the reply.
+        let answer = json!({"text": nested(MAX_GROUPS)}).to_string();
+        assert_eq!(lenient(answer.as_bytes()), too_many);
+        let numbers = |count: usize| format!("[{}0]", "0,".repeat(count));
+        assert_eq!(lenient(numbers(MAX_COMMAS + 1).as_bytes()), too_many);
+        // The vectors of 2,048 texts.
+        let vector = numbers(3_071);
+        let vectors =
+            format!("{{\"data\":[{}0]}}", format!("{{\"embedding\":{vector}}},").repeat(2_048));
+        assert!(!has_too_many_values(vectors.as_bytes()));
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tidegate_types::fnv1a;
 
-use crate::json::{count, text};
+use crate::json::{bounded, count, text};
 
 /// Bytes of text per token, until the limiter has learned the real ratio.
 const BYTES_PER_TOKEN: usize = 4;
@@ -41,7 +41,7 @@ impl RequestFacts {
         if verb == "count_tokens" || verb == "countTokens" || verb == "batches" {
             return None;
         }
-        let body: Value = serde_json::from_slice(body).ok()?;
+        let body = bounded(body)?;
         let model = in_path.or_else(|| text(&body, "/model").map(str::to_owned))?;
         let mut weight = Weight::default();
         weight.visit("", &body);

@@ -5,7 +5,12 @@ use serde_json::{Map, Value, json};
 use tidegate_types::Usage;
 
 use super::{reader::PassiveReader, usage::ReplyFacts};
-use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text};
+use crate::{
+    envelope::Envelope,
+    error::Error,
+    exchange::Reply,
+    json::{bounded, text},
+};
 
 /// A longer line is skipped: no event with token counts comes near it.
 const MAX_LINE: usize = 4 << 20;
@@ -68,7 +73,7 @@ impl Stream {
         let Some(event) = line.strip_prefix(b"data:") else { return };
         if event.trim_ascii() == b"[DONE]" {
             self.is_over = true;
-        } else if let Ok(event) = serde_json::from_slice(event) {
+        } else if let Some(event) = bounded(event) {
             self.event(event);
         }
     }

@@ -9,7 +9,10 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::error::{Error, Kind};
+use crate::{
+    error::{Error, Kind},
+    json,
+};
 
 /// The body of a request: its fields in their order, each with its original text. Names are unique.
 #[derive(Clone, Default)]
@@ -26,6 +29,9 @@ impl Fields {
     /// # Errors
     /// [`FieldsError`] states the fault and its place.
     pub fn read(body: &[u8]) -> Result<Self, FieldsError> {
+        if json::has_too_many_values(body) {
+            return Err(FieldsError("it has more values than any request".to_owned()));
+        }
         serde_json::from_slice(body).map_err(|error| FieldsError(error.to_string()))
     }
 

@@ -26,6 +26,15 @@ fn a_field_twice_is_refused_and_no_value_is_quoted() {
     }
 }
 
+/// As values, these 4 MB would take 400.
+#[test]
+fn a_body_of_more_values_than_any_request_is_refused() {
+    let messages = "{\"\":0},".repeat(600_000);
+    let body = format!(r#"{{"model":"m","messages":[{messages}0]}}"#);
+    let error = Fields::read(body.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("more values than any request"), "{error}");
+}
+
 #[test]
 fn what_cannot_be_read_is_named_with_its_own_reason() {
     let unreadable = |messages: &str| {
