@@ -17,6 +17,7 @@
 //! | a list, or a choice, at the top | an object with it as `answer` | the list |
 //! | `minLength`, `not`, `if` and others | left out, and stated in the description | |
 
+mod circle;
 mod normal;
 mod restore;
 mod rules;

@@ -2,10 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::rules::{Rules, WRAP};
+use super::{
+    circle::refers_to_itself,
+    rules::{Rules, WRAP},
+};
 
 /// Maximum depth that is followed; a deeper schema refers to itself.
 const MAX_DEPTH: usize = 64;
+
+/// Most schemas of the vendor's form. The vendors take at most 5,000 properties; references with
+/// more beside them are written out, which can double the number at each step.
+const MAX_NODES: usize = 100_000;
 
 /// Keywords that only narrow the allowed values: the caller's own check covers them.
 const ANNOTATIONS: [&str; 13] = [
@@ -27,7 +34,7 @@ const ANNOTATIONS: [&str; 13] = [
 /// The schema in the vendor's form, and whether the answer is in a field of it; or the reason why
 /// it cannot be expressed.
 pub(super) fn normal(rules: &Rules, schema: &Value) -> Result<(Value, bool), String> {
-    let mut work = Work { rules, root: schema, properties: 0, optional: 0 };
+    let mut work = Work { rules, root: schema, nodes: 0, properties: 0, optional: 0 };
     let mut top = work.node(schema, "", 0, 0)?;
     let mut definitions = Map::new();
     for (name, definition) in work.definitions() {
@@ -52,39 +59,6 @@ pub(super) fn normal(rules: &Rules, schema: &Value) -> Result<(Value, bool), Str
     Ok((top, wrapped))
 }
 
-/// Whether a definition refers to itself.
-fn refers_to_itself(definitions: &Map<String, Value>) -> bool {
-    fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
-        match value {
-            Value::Object(fields) => {
-                if let Some(name) = fields.get("$ref").and_then(Value::as_str) {
-                    found.push(name.strip_prefix("#/$defs/").unwrap_or(name));
-                }
-                fields.values().for_each(|value| references(value, found));
-            }
-            Value::Array(values) => values.iter().for_each(|value| references(value, found)),
-            _ => {}
-        }
-    }
-    definitions.keys().any(|start| {
-        let (mut seen, mut next) = (Vec::new(), vec![start.as_str()]);
-        while let Some(name) = next.pop() {
-            let mut found = Vec::new();
-            definitions.get(name).into_iter().for_each(|it| references(it, &mut found));
-            for name in found {
-                if name == start {
-                    return true;
-                }
-                if !seen.contains(&name) {
-                    seen.push(name);
-                    next.push(name);
-                }
-            }
-        }
-        false
-    })
-}
-
 fn mentions_root(value: &Value) -> bool {
     match value {
         Value::Object(fields) => {
@@ -98,6 +72,7 @@ fn mentions_root(value: &Value) -> bool {
 struct Work<'a> {
     rules: &'a Rules,
     root: &'a Value,
+    nodes: usize,
     properties: usize,
     optional: usize,
 }
@@ -133,6 +108,10 @@ impl<'a> Work<'a> {
         let at = if place.is_empty() { "at its top" } else { place };
         if steps > MAX_DEPTH {
             return Err(format!("it is too deep ({at})"));
+        }
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return Err(format!("it is made of more than {MAX_NODES} schemas"));
         }
         let Some(fields) = schema.as_object() else {
             return Err(format!("{at} takes anything"));

@@ -255,3 +255,21 @@ mod random {
         }
     }
 }
+
+/// A reference with a word beside it is written out, so that each step doubles the schema.
+#[test]
+fn a_schema_that_doubles_at_each_step_is_told_in_words() {
+    let link = |at: usize| {
+        let next = json!({"$ref": format!("#/$defs/d{}", at + 1), "title": "next"});
+        (format!("d{at}"), json!({"anyOf": [next, next]}))
+    };
+    let mut definitions: serde_json::Map<_, _> = (0..30).map(link).collect();
+    definitions.insert("d30".to_owned(), json!({"type": "string"}));
+    let schema = json!({
+        "type": "object",
+        "properties": {"first": {"$ref": "#/$defs/d0"}},
+        "required": ["first"],
+        "$defs": definitions,
+    });
+    assert!(reason_for_words(OPENAI, &schema).contains("made of more than"));
+}
