@@ -1,11 +1,13 @@
 //! Converts HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
 mod attributes;
+mod cost;
 mod css;
 mod declarations;
 mod embedded;
 mod flow;
 mod generated;
+mod last_part;
 mod lists;
 mod media;
 mod rules;

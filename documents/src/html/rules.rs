@@ -5,8 +5,10 @@ use std::collections::{HashMap, HashSet};
 use scraper::{Html, Selector};
 
 use super::{
+    cost::Walks,
     css::{find_closing_brace, find_outside, replace_variables, split_outside},
     declarations::{Declaration, Property, Value, parse_declarations},
+    last_part::LastPart,
     media,
 };
 
@@ -54,6 +56,9 @@ pub(super) struct Rule {
     pub(super) target: Target,
     /// A class or id that an element needs to match.
     pub(super) name: Option<String>,
+    /// The tag that an element needs to match.
+    pub(super) tag: Option<String>,
+    pub(super) walks: Walks,
     pub(super) declaration: Declaration,
     pub(super) weight: Weight,
 }
@@ -334,7 +339,16 @@ fn add_rules(block: &Block, rules: &mut Rules) {
                 order: rules.rules.len(),
             };
             let (selector, declaration) = (selector.clone(), declaration.clone());
-            rules.rules.push(Rule { selector, target, name: name(&one), declaration, weight });
+            let last = LastPart::of_selector(&one);
+            rules.rules.push(Rule {
+                selector,
+                target,
+                name: last.name(),
+                tag: last.tag(),
+                walks: Walks::of_selector(&one),
+                declaration,
+                weight,
+            });
         }
     }
 }
@@ -361,18 +375,6 @@ fn without_comments(sheet: &str) -> String {
     let mut parts = sheet.split("/*");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |all, part| all + part.split_once("*/").map_or("", |(_, rest)| rest))
-}
-
-/// Returns a class or id required by the last part of a selector.
-fn name(selector: &str) -> Option<String> {
-    let mut last = selector.trim();
-    while let Some(at) = find_outside(last, &[' ', '\n', '\t', '\r', '>', '+', '~']) {
-        last = last[at + 1..].trim_start();
-    }
-    let last = Some(last).filter(|last| !last.contains(['(', '[', '\\']))?;
-    let (_, name) = last.split_once(['.', '#'])?;
-    let end = name.find(['.', '#', ':']).unwrap_or(name.len());
-    Some(name[..end].to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Counts ids; classes, attributes and states; tags.

@@ -6,16 +6,13 @@ use ego_tree::NodeId;
 use scraper::{ElementRef, Html, node::Element};
 
 use super::{
+    cost::{StepBudget, Walks},
     declarations::{Declaration, Property, Value, parse_color, parse_declarations},
     flow::Flows,
     generated::{Counters, generated_text},
     rules::{Linked, Rule, Rules, Style, Target, Weight, word_value},
 };
 use crate::colors::{Background, Rgb, WHITE};
-
-/// Most matches of a selector with an element that are tried: a page of many rules and elements must not
-/// take minutes.
-const MAX_TRIES: usize = 1_000_000;
 
 /// Styles of a page's elements, as far as their text depends on them.
 #[derive(Debug, Default)]
@@ -145,7 +142,8 @@ pub(super) fn read_element_styles(page: &Html, linked: Linked<'_>) -> ElementSty
     }
     // A missing style sheet may set any background.
     let paper = if rules.is_incomplete { Background::Unknown } else { Background::Plain(WHITE) };
-    let (mut styles, mut tries, mut counters) = (ElementStyles::default(), 0, Counters::default());
+    let (mut styles, mut counters) = (ElementStyles::default(), Counters::default());
+    let mut steps = StepBudget::new(page);
     // Paint of each element. A parent comes before its children.
     let mut paints: HashMap<NodeId, Paint> = HashMap::new();
     // Elements hidden by `visibility`, each with the element that hides it; and those of the latter with a
@@ -153,7 +151,7 @@ pub(super) fn read_element_styles(page: &Html, linked: Linked<'_>) -> ElementSty
     let (mut hidden_by_visibility, mut with_visible_descendant) = (Vec::new(), HashSet::new());
     for node in page.tree.root().descendants() {
         let Some(element) = ElementRef::wrap(node) else { continue };
-        let [style, before, after] = read_styles(element, &rules, &by_name, &mut tries);
+        let [style, before, after] = read_styles(element, &rules, &by_name, &mut steps);
         let is = |property| matches!(style.get(&property), Some((_, Value::Effective(true))));
         if hides_element(&style, &rules.fade_ins) {
             styles.hidden.insert(node.id());
@@ -248,7 +246,7 @@ pub(super) fn read_element_styles(page: &Html, linked: Linked<'_>) -> ElementSty
         }
         paints.insert(node.id(), paint);
     }
-    styles.is_incomplete = rules.is_cut || tries > MAX_TRIES;
+    styles.is_incomplete = rules.is_cut || steps.is_exceeded;
     for (node, hider) in hidden_by_visibility {
         if with_visible_descendant.contains(&hider) {
             styles.hidden_words.insert(node);
@@ -302,7 +300,7 @@ fn read_styles(
     element: ElementRef<'_>,
     rules: &Rules,
     by_name: &HashMap<&str, Vec<&Rule>>,
-    tries: &mut usize,
+    steps: &mut StepBudget,
 ) -> [Style; 3] {
     let mut styles = [Style::new(), Style::new(), Style::new()];
     let mut set_value = |target: Target, declaration: Declaration, weight: Weight| {
@@ -331,9 +329,12 @@ fn read_styles(
         }
     }
     let names = element.value().classes().chain(element.value().id()).chain([""]);
+    let parent = element.parent().map(|parent| parent.id());
     for rule in names.filter_map(|name| by_name.get(name)).flatten() {
-        *tries += 1;
-        if *tries <= MAX_TRIES && rule.selector.matches(&element) {
+        let name = element.value().name();
+        let has_tag = rule.tag.as_ref().is_none_or(|tag| tag.eq_ignore_ascii_case(name));
+        let walks = if has_tag { rule.walks } else { Walks::default() };
+        if steps.take(walks, parent) && has_tag && rule.selector.matches(&element) {
             set_value(rule.target, rule.declaration.clone(), rule.weight);
         }
     }
