@@ -108,6 +108,8 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
             Some(words) if !words.is_empty() => {
                 text.push_str(if text.is_empty() { "" } else { "\n\n" });
                 text.push_str(&words);
+                // The list of chapters may name one again and again.
+                limits.take_text(text.len())?;
             }
             Some(_) => {}
             None => {

@@ -216,6 +216,28 @@ fn a_cell_far_off_costs_no_more_than_its_place() {
     assert!(text.ends_with("## Notes\n\n1 | 2\n | 3 | 4"), "{text}");
 }
 
+#[test]
+fn a_part_that_is_named_again_and_again_is_no_longer_text() {
+    let replace = |parts: &mut common::Parts, name: &str, from: &str, to: &str| {
+        let part = parts.iter_mut().find(|(known, _)| known.ends_with(name)).unwrap();
+        part.1 = std::str::from_utf8(&part.1).unwrap().replace(from, to).into();
+    };
+    let mut book = xlsx();
+    let sheet = "<sheet name=\"Notes\" sheetId=\"2\" r:id=\"r2\"/>";
+    replace(&mut book, "workbook.xml", sheet, &sheet.repeat(1_000));
+    let read_book = read(&package(&book), "a.xlsx").unwrap();
+    assert_eq!(read_book.text.matches("## Notes").count(), 1);
+    assert_eq!(read_book.left_out.count(Kind::UnreadParts), 999);
+    let mut book = epub();
+    let chapter = "<itemref idref=\"a\"/>";
+    replace(&mut book, "book.opf", chapter, &chapter.repeat(1_000));
+    let limits = Limits { text_bytes: 100, ..Limits::default() };
+    let Err(Unreadable::TooLarge { size, .. }) = extract(&package(&book), "a.epub", &limits) else {
+        panic!("a text of 1,000 chapters is read");
+    };
+    assert!(size < 200, "{size} bytes were made of a text of at most 100");
+}
+
 /// A parser of HTML would leave each of these elements open until the end of the chapter.
 #[test]
 fn elements_of_a_chapter_may_be_closed_at_once() {

@@ -8,6 +8,8 @@ mod sheet;
 mod strings;
 mod styles;
 
+use std::collections::HashSet;
+
 use super::cells::{Cells, Fault};
 use crate::{
     context::Context, format::Format, left_out::Kind, links::with_fragment, package::Package,
@@ -45,12 +47,15 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
     let book =
         Book { invisible, struck_out, strings, formats: styles::number_formats(&styles), is_1904 };
     let (mut text, mut fault) = (String::new(), None);
+    // Each sheet is a part of its own: a book that names one twice would be read for ever.
+    let mut read_parts = HashSet::new();
     let sheets = tree.all("sheets").first().map(|sheets| sheets.all("sheet")).unwrap_or_default();
     for (number, sheet) in (1..).zip(sheets) {
         let place = format!("sheet {number}");
         let name = sheet.attribute("name").unwrap_or_default();
         let target = sheet.reference().and_then(|id| relations.get(&id));
-        let Some(target) = target.map(|it| &*it.target) else {
+        let target = target.map(|it| &*it.target).filter(|target| read_parts.insert(*target));
+        let Some(target) = target else {
             context.tally.add_in_part(Kind::UnreadParts, 1, &place);
             continue;
         };
