@@ -12,20 +12,36 @@
 
 use std::str::CharIndices;
 
+use memchr::memmem;
+
 /// Fewest letters and digits of a quote. A shorter one occurs in many texts and proves nothing.
 pub const MIN_LETTERS: usize = 12;
+
+/// Folded bytes between two marks, so that a place is found without folding all the text before it.
+const MARK: usize = 16 << 10;
 
 /// A text that is searched for quotes.
 #[derive(Debug)]
 pub struct Searched<'t> {
     text: &'t str,
     folded: String,
+    /// Places in the folded text, and the rest of the text at each.
+    marks: Vec<(usize, Folded<'t>)>,
 }
 
 impl<'t> Searched<'t> {
     /// Folds the text, once for all quotes.
     pub fn new(text: &'t str) -> Self {
-        Self { text, folded: Folded::new(text).map(|(_, letter)| letter).collect() }
+        let (mut folded, mut marks) = (String::new(), Vec::new());
+        let mut letters = Folded::new(text);
+        loop {
+            if folded.len() >= marks.len() * MARK {
+                marks.push((folded.len(), letters.clone()));
+            }
+            let Some((_, letter)) = letters.next() else { break };
+            folded.push(letter);
+        }
+        Self { text, folded, marks }
     }
 
     /// Returns the first place of a quote in bytes; `None` if it is missing or shorter than
@@ -43,8 +59,10 @@ impl<'t> Searched<'t> {
         // A hyphen within a word is left out of the text.
         let cut = folded.strip_prefix('-').filter(|it| it.starts_with(char::is_alphabetic));
         let at = find(&self.folded, cut.unwrap_or(folded), |it| it.is_ascii_digit())?;
-        let before = self.folded[..at].chars().count();
-        Folded::new(self.text).nth(before).map(|(at, _)| at)
+        let mark = self.marks.partition_point(|(begins, _)| *begins <= at).checked_sub(1)?;
+        let (begins, letters) = self.marks.get(mark)?;
+        let before = self.folded[*begins..at].chars().count();
+        letters.clone().nth(before).map(|(at, _)| at)
     }
 }
 
@@ -55,7 +73,7 @@ fn find(text: &str, quote: &str, joins: fn(char) -> bool) -> Option<usize> {
         let (before, behind) = (&text[..*at], &text[*at + quote.len()..]);
         !begins_in_number(before, quote, joins) && !ends_in_number(quote, behind)
     };
-    text.match_indices(quote).map(|(at, _)| at).find(stands)
+    memmem::find_iter(text.as_bytes(), quote).find(stands)
 }
 
 /// Returns whether a number at the quote's beginning begins before it: `-119` is not `119`.
@@ -130,7 +148,7 @@ fn kind(letter: char) -> Kind {
 }
 
 /// Iterator over the folded characters of a text, each with its place in the text.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Folded<'t> {
     rest: CharIndices<'t>,
     /// Characters to return before the rest: of a ligature, or behind omitted ones.
@@ -242,6 +260,18 @@ mod tests {
             assert_eq!(searched.find(part), None, "{part}");
         }
         assert_eq!(searched.find("or 5.5 percent and more"), None);
+    }
+
+    #[test]
+    fn a_place_is_found_behind_the_marks_of_a_long_text() {
+        let text = "Zur oﬃziellen Vereinba-\nrung – 12 345 Stück. ".repeat(4_000);
+        let at = text.len() - 1_000;
+        let at = at - at % 10;
+        let at = text.ceil_char_boundary(at);
+        let text = format!("{}\nThe ﬁrst oﬃce said so{}", &text[..at], &text[at..]);
+        let searched = Searched::new(&text);
+        assert!(searched.marks.len() > 5, "{} marks", searched.marks.len());
+        assert_eq!(searched.find("The first office said so"), Some(at + 1));
     }
 
     const WORDS: [&str; 24] = [

@@ -12,7 +12,7 @@ use tidegate_documents::quote::{self, Searched};
 use tidegate_workflows::contract::Job;
 
 use crate::{
-    document::ask::prompt::Content,
+    document::ask::{prompt::Content, quoted_fields::list_fields},
     output::{agreement::WHOLE, evidence::Evidence, job::Document},
 };
 
@@ -21,9 +21,12 @@ pub(crate) const NOTE: &str = "Answer with a JSON object of two fields. `answer`
     document that it rests on: copied exactly, nothing left out or mended, a line or a sentence each and never less than 12 letters; none where \
     the document does not say it.";
 
-/// Maximum depth of nested objects whose fields have quotes of their own; a deeper object has
-/// quotes as a whole.
-const MAX_DEPTH: usize = 4;
+/// Most quotes of a field that are searched. An answer that rests on more can be read by nobody.
+const MAX_QUOTES: usize = 100;
+
+/// Most bytes of text that are searched for the quotes of one answer: a thousand quotes in a
+/// document of 1 MB, which takes about half a second.
+const MAX_SEARCHED_BYTES: usize = 1 << 30;
 
 /// The schema that is sent for a job's question.
 pub(crate) fn schema_with_evidence(job: &Job) -> Option<Value> {
@@ -32,7 +35,7 @@ pub(crate) fn schema_with_evidence(job: &Job) -> Option<Value> {
     }
     let mut answer = job.schema.clone().unwrap_or_else(|| json!({"type": "string"}));
     let quotes = json!({"type": "array", "items": {"type": "string"}});
-    let fields = fields(job.schema.as_ref());
+    let fields = list_fields(job.schema.as_ref());
     let quotes: Map<String, Value> =
         fields.iter().map(|field| (field.clone(), quotes.clone())).collect();
     let object = |fields: Value, required: &[String]| json!({"type": "object", "properties": fields, "required": required, "additionalProperties": false});
@@ -50,31 +53,6 @@ pub(crate) fn schema_with_evidence(job: &Job) -> Option<Value> {
         }
     }
     Some(form)
-}
-
-/// Paths of the fields that have quotes: those of the schema's objects, or the whole answer.
-fn fields(schema: Option<&Value>) -> Vec<String> {
-    let mut found = Vec::new();
-    if let Some(schema) = schema {
-        below(schema, schema, "", MAX_DEPTH, &mut found);
-    }
-    if found.is_empty() { vec![WHOLE.to_owned()] } else { found }
-}
-
-fn below(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut Vec<String>) {
-    let meant = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
-    let schema = meant.and_then(|to| root.pointer(to)).unwrap_or(schema);
-    let properties = schema.get("properties").and_then(Value::as_object);
-    match properties.filter(|properties| depth > 0 && !properties.is_empty()) {
-        Some(properties) => {
-            for (name, property) in properties {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                below(root, property, &path, depth - 1, found);
-            }
-        }
-        None if path.is_empty() => {}
-        None => found.push(path.to_owned()),
-    }
 }
 
 /// An answer, split from the quotes of its fields.
@@ -134,6 +112,7 @@ pub(crate) enum QuoteSource<'a> {
 
 struct Piece<'a> {
     text: Searched<'a>,
+    bytes: usize,
     /// Where it begins in the document's text; `None` for a text that is not part of it.
     at: Option<usize>,
     part: Option<usize>,
@@ -143,7 +122,8 @@ impl<'a> QuoteSource<'a> {
     /// The texts to search. A record's fields are included, because a template may have put them
     /// into the prompt.
     fn pieces(&self, job: &Job, document: &'a Document) -> Vec<Piece<'a>> {
-        let piece = |part, at, text| Piece { text: Searched::new(text), at, part };
+        let piece =
+            |part, at, text| Piece { text: Searched::new(text), bytes: text.len(), at, part };
         let mut pieces: Vec<Piece<'_>> = match self {
             Self::Whole(content, _) => vec![piece(None, Some(0), content.own_text())],
             Self::Parts(parts, _) => {
@@ -216,19 +196,31 @@ impl SplitReply {
             None => Value::from(&*self.answer),
         };
         let (pieces, mut evidence) = (sought.pieces(job, document), Vec::new());
-        for field in fields(job.schema.as_ref()) {
+        let bytes: usize = pieces.iter().map(|piece| piece.bytes).sum();
+        // Quotes that may still be searched.
+        let mut left = MAX_SEARCHED_BYTES / bytes.max(1);
+        for field in list_fields(job.schema.as_ref()) {
             let quotes = match self.quotes.get(&field) {
                 Some(Quotes::Several(quotes)) => quotes.as_slice(),
                 Some(Quotes::One(quote)) => std::slice::from_ref(quote),
                 Some(Quotes::None(())) | None => &[],
             };
-            evidence.extend(quotes.iter().map(|quote| sought.find_quote(&pieces, &field, quote)));
+            let (searched, others) = quotes.split_at(quotes.len().min(MAX_QUOTES).min(left));
+            left -= searched.len();
+            evidence.extend(searched.iter().map(|quote| sought.find_quote(&pieces, &field, quote)));
+            evidence.extend(others.iter().map(|quote| unsearched(&field, quote)));
             if quotes.is_empty() && says_something(&answer, &field) {
                 evidence.push(sought.find_quote(&pieces, &field, ""));
             }
         }
         evidence
     }
+}
+
+/// A quote beyond those that are searched: it counts as not found.
+fn unsearched(field: &str, quote: &str) -> Evidence {
+    let (field, quote) = (field.to_owned(), quote.to_owned());
+    Evidence { field, quote, page: None, part: None, found: Some(false) }
 }
 
 /// Whether an answer has this field with a value that is not empty.
@@ -316,6 +308,26 @@ mod tests {
         let parts = [(1, 0, "First page."), (2, 13, "Here the tide\nturns at noon.")];
         let found = &opened.evidence(&job, &document, &QuoteSource::Parts(&parts, &pages))[0];
         assert_eq!((found.part, found.page), (Some(2), Some(2)));
+    }
+
+    #[test]
+    fn quotes_beyond_a_bound_are_not_searched() {
+        let text = "The tide turns at noon. ".repeat(1 << 16);
+        let quotes = |field: &str| vec![format!("{field} turns at noon"); 20_000];
+        let schema = json!({"properties": (0..8).map(|at| (format!("p{at}"), json!({})))
+            .collect::<Map<_, _>>()});
+        let job = job(json!({"schema": schema}));
+        let evidence: Map<String, Value> =
+            (0..8).map(|at| (format!("p{at}"), json!(quotes("tide")))).collect();
+        let came = json!({"answer": {}, "evidence": evidence}).to_string();
+        let reply = split_reply(&job, &came).unwrap();
+        let content = Content::Text(text);
+        let found = reply.evidence(&job, &document(json!({})), &QuoteSource::Whole(&content, &[]));
+        assert_eq!(found.len(), 8 * 20_000);
+        let is_found = |it: &&Evidence| it.found == Some(true);
+        let most = (MAX_SEARCHED_BYTES / content.own_text().len()).min(8 * MAX_QUOTES);
+        assert_eq!(found.iter().filter(is_found).count(), most);
+        assert!(most < 8 * MAX_QUOTES, "both bounds are reached");
     }
 
     #[test]

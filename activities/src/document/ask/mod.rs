@@ -6,6 +6,7 @@
 //!   to fill in
 //! * `expression`: whether an expression of the author's is true of an answer
 //! * `output_cap`: the cap on output where the author states none
+//! * `evidence`: quotes that an answer rests on; `quoted_fields`: the fields that have quotes
 //! * [`row`]: a prompt for each row of a table
 //! * [`sandbox`]: runs work that may take all memory or never end in a process of its own
 
@@ -17,6 +18,7 @@ pub(crate) mod inquiry;
 pub(crate) mod output_cap;
 pub mod prompt;
 pub(crate) mod prompt_builder;
+pub(crate) mod quoted_fields;
 pub mod row;
 pub mod sandbox;
 pub(crate) mod template;
