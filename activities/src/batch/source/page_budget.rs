@@ -65,6 +65,10 @@ impl PageBudget {
     }
 }
 
+/// Bytes of a node of a map, with room for eleven fields: an object has at least one, filled by half
+/// or more.
+const NODE_BYTES: usize = 640;
+
 /// Approximate bytes that a value takes in memory. The parser bounds the nesting of values.
 fn weight(value: &Value) -> usize {
     size_of::<Value>()
@@ -72,8 +76,24 @@ fn weight(value: &Value) -> usize {
             Value::String(text) => text.len(),
             Value::Array(values) => values.iter().map(weight).sum(),
             Value::Object(fields) => {
-                fields.iter().map(|(name, value)| name.len() + weight(value)).sum()
+                let values = fields.iter().map(|(name, value)| name.len() + weight(value));
+                values.sum::<usize>() + fields.len().div_ceil(6) * NODE_BYTES
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn small_objects_count_as_what_they_take() {
+        let objects = json!(vec![json!({"": 0}); 1_000]);
+        let numbers = json!(vec![0; 1_000]);
+        assert!(weight(&objects) > 1_000 * NODE_BYTES);
+        assert!(weight(&numbers) < 1_000 * 2 * size_of::<Value>());
+    }
 }
