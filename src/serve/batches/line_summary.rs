@@ -15,6 +15,9 @@ const MAX_PARSED: usize = 16 << 20;
 /// At most this many models are recorded.
 const MAX_MODELS: usize = 32;
 
+/// A longer name, in bytes, is not recorded: no model has one, and the summary is one object.
+const MAX_NAME: usize = 512;
+
 /// The summary of a file of requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LineSummary {
@@ -84,6 +87,7 @@ impl LineScanner {
             let body = read.ok().and_then(|line| line.body);
             let body = body.and_then(|body| serde_json::from_str::<Body>(body.get()).ok());
             if let Some(Body { model }) = body
+                && model.len() <= MAX_NAME
                 && (self.seen.models.len() < MAX_MODELS || self.seen.models.contains_key(&model))
             {
                 *self.seen.models.entry(model).or_default() += 1;
@@ -111,5 +115,14 @@ mod tests {
             let models: Vec<_> = models.into_iter().collect();
             assert_eq!(models, [("a:b".to_owned(), 1), ("a:c".to_owned(), 2)], "{step}");
         }
+    }
+
+    #[test]
+    fn a_name_that_no_model_has_is_not_recorded() {
+        let mut scanner = LineScanner::default();
+        let name = "m".repeat(MAX_NAME + 1);
+        scanner.scan(format!("{{\"body\":{{\"model\":\"{name}\"}}}}\n").as_bytes());
+        let LineSummary { lines, objects, models } = scanner.end();
+        assert_eq!((lines, objects, models.len()), (1, 1, 0));
     }
 }
