@@ -164,6 +164,13 @@ impl<'a> QuoteSource<'a> {
         let part = place.and_then(|(_, _, part)| part);
         Evidence { field: field.to_owned(), quote: quote.to_owned(), page, part, found }
     }
+
+    /// A quote beyond those that are searched. It counts as not found in a text.
+    fn unsearched(&self, field: &str, quote: &str) -> Evidence {
+        let (field, quote) = (field.to_owned(), quote.to_owned());
+        let found = self.is_all_text().then_some(false);
+        Evidence { field, quote, page: None, part: None, found }
+    }
 }
 
 /// Splits an answer from its evidence, if evidence was asked for.
@@ -208,19 +215,13 @@ impl SplitReply {
             let (searched, others) = quotes.split_at(quotes.len().min(MAX_QUOTES).min(left));
             left -= searched.len();
             evidence.extend(searched.iter().map(|quote| sought.find_quote(&pieces, &field, quote)));
-            evidence.extend(others.iter().map(|quote| unsearched(&field, quote)));
+            evidence.extend(others.iter().map(|quote| sought.unsearched(&field, quote)));
             if quotes.is_empty() && says_something(&answer, &field) {
                 evidence.push(sought.find_quote(&pieces, &field, ""));
             }
         }
         evidence
     }
-}
-
-/// A quote beyond those that are searched: it counts as not found.
-fn unsearched(field: &str, quote: &str) -> Evidence {
-    let (field, quote) = (field.to_owned(), quote.to_owned());
-    Evidence { field, quote, page: None, part: None, found: Some(false) }
 }
 
 /// Whether an answer has this field with a value that is not empty.

@@ -52,7 +52,8 @@ impl<'s> FieldPaths<'s> {
         }
         let reference = schema.get("$ref").and_then(Value::as_str);
         let reference = reference.and_then(|to| to.strip_prefix('#'));
-        let target = reference.and_then(|to| Some((to, self.root.pointer(to)?)));
+        let root = self.root;
+        let target = reference.and_then(|to| Some((to, root.pointer(to)?)));
         match target {
             // A schema that refers to itself has no end: its object has quotes as a whole.
             Some((to, _)) if self.references.contains(&to) => self.add_path(path),
