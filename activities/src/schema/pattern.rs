@@ -46,6 +46,12 @@ impl Walk<'_> {
         // The places of the open groups, without their last part.
         let (mut open, mut places, mut last) = (Vec::new(), 0_u64, 0_u64);
         while let Some(sign) = self.next() {
+            if sign == '{'
+                && let Some(count) = self.read_count()
+            {
+                last = last.saturating_mul(count);
+                continue;
+            }
             match sign {
                 '(' => {
                     open.push(places.saturating_add(last));
@@ -55,7 +61,6 @@ impl Walk<'_> {
                     last = places.saturating_add(last).max(1);
                     places = open.pop().unwrap_or(0);
                 }
-                '{' if let Some(count) = self.read_count() => last = last.saturating_mul(count),
                 '*' | '+' | '?' => {}
                 sign => {
                     places = places.saturating_add(last);
