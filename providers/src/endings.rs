@@ -24,7 +24,6 @@ pub(crate) type Row = (&'static str, Ending, &'static str);
 
 const STOP_REASONS: &str =
     "https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons";
-#[cfg(feature = "bedrock")]
 const CONVERSE: &str =
     "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html";
 const GEMINI_API: &str = "https://ai.google.dev/api/generate-content#FinishReason";
@@ -56,7 +55,6 @@ pub(crate) const ANTHROPIC: &[Row] = &[
 ];
 
 /// `stopReason`.
-#[cfg(feature = "bedrock")]
 pub(crate) const BEDROCK: &[Row] = &[
     ("end_turn", Ending::Complete, CONVERSE),
     ("stop_sequence", Ending::Sequence, CONVERSE),
@@ -133,15 +131,26 @@ pub(crate) const OPENAI_RESPONSES: &[Row] = &[
 ];
 
 /// Tables in which words of other vendors are looked up: gateways pass them on.
-pub(crate) const SHARED: [&[Row]; 4] = [ELSEWHERE, OPENAI, ANTHROPIC, GEMINI];
+pub(crate) const SHARED: [&[Row]; 6] =
+    [ELSEWHERE, OPENAI, ANTHROPIC, GEMINI, BEDROCK, OPENAI_RESPONSES];
 
-/// Zhipu's words, and those of gateways that put their own into OpenAI's field.
+const ZHIPU: &str = "https://docs.bigmodel.cn/api-reference";
+const GIGACHAT: &str = "https://developers.sber.ru/docs/ru/gigachat/api/reference/rest/post-chat";
+const WATSONX: &str =
+    "https://ibm.github.io/watsonx-ai-node-sdk/interfaces/0_1_x.WatsonXAI.TextGenResult-1.html";
+const COHERE: &str = "https://docs.cohere.com/v1/reference/chat";
+
+/// Words of vendors that have no table of their own.
 const ELSEWHERE: &[Row] = &[
-    ("sensitive", Ending::Refused, "https://docs.bigmodel.cn/api-reference"),
-    ("network_error", Ending::Failed(Kind::Transient), "https://docs.bigmodel.cn/api-reference"),
-    (
-        "content_filtered",
-        Ending::Refused,
-        "https://docs.aws.amazon.com/bedrock/latest/APIReference",
-    ),
+    ("sensitive", Ending::Refused, ZHIPU),
+    ("network_error", Ending::Failed(Kind::Transient), ZHIPU),
+    ("blacklist", Ending::Refused, GIGACHAT),
+    ("time_limit", Ending::Cut, WATSONX),
+    ("token_limit", Ending::Cut, WATSONX),
+    ("not_finished", Ending::Cut, WATSONX),
+    ("complete", Ending::Complete, COHERE),
+    ("error_toxic", Ending::Refused, COHERE),
+    ("error_limit", Ending::Failed(Kind::TooLarge), COHERE),
+    ("user_cancel", Ending::Failed(Kind::Transient), COHERE),
+    ("max_length", Ending::Cut, "in the code of small servers; no page documents it"),
 ];

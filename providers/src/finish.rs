@@ -15,8 +15,9 @@ fn ending(table: &[Row], word: &str) -> Option<Ending> {
     table.iter().find_map(|(known, ending, _)| (*known == word).then_some(*ending))
 }
 
-/// A word of another dialect that a gateway has passed on; case is ignored.
+/// A word of another dialect that a gateway has passed on; case is ignored, and `-` is `_`.
 fn shared(word: &str) -> Option<Ending> {
+    let word = &word.replace('-', "_");
     let is = |known: &str| known.eq_ignore_ascii_case(word);
     endings::SHARED
         .into_iter()

@@ -172,6 +172,29 @@ fn every_way_in_which_an_answer_ends() {
 }
 
 #[test]
+fn other_vendors_words_for_the_end() {
+    let read = |word| {
+        let body = success(word, json!({"content":"Yes"}));
+        client().read(&REQUEST, &testing::json(200, &body))
+    };
+    for word in ["max_output_tokens", "time_limit", "token_limit", "MAX_LENGTH"] {
+        assert_eq!(read(word).unwrap().stop_reason, StopReason::MaxTokens, "{word}");
+    }
+    assert_eq!(read("COMPLETE").unwrap().stop_reason, StopReason::EndTurn);
+    for (word, kind) in [
+        ("blacklist", Kind::ContentRefused),
+        ("content-filter", Kind::ContentRefused),
+        ("guardrail_intervened", Kind::ContentRefused),
+        ("ERROR_TOXIC", Kind::ContentRefused),
+        ("ERROR_LIMIT", Kind::TooLarge),
+        ("cancelled", Kind::Transient),
+        ("incomplete", Kind::Transient),
+    ] {
+        assert_eq!(read(word).unwrap_err().kind, kind, "{word}");
+    }
+}
+
+#[test]
 fn successes_that_are_none() {
     let refusal = json!({"content":null,"refusal":"secret words"});
     let refused_part = json!({"content":[{"type":"refusal","refusal":"secret words"}]});
