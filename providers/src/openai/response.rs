@@ -45,13 +45,19 @@ fn is_refusal(message: &Value) -> bool {
     says(message) || parts(message).any(says)
 }
 
-/// A text, or parts of which some are text. An absent text is empty: a reasoning model may spend
+/// A text, or parts of which some are text; others are the model's reasoning. An absent text is empty: a reasoning model may spend
 /// its whole bound on thinking.
 fn text(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
-        _ => parts(message).filter_map(|part| part.get("text").and_then(Value::as_str)).collect(),
+        _ => parts(message).filter_map(text_of_part).collect(),
     }
+}
+
+fn text_of_part(part: &Value) -> Option<&str> {
+    let kind = part.get("type").and_then(Value::as_str);
+    let is_text = kind.is_none_or(|kind| matches!(kind, "text" | "output_text"));
+    part.get("text").and_then(Value::as_str).filter(|_| is_text)
 }
 
 /// The names of the token counts, in which the vendor's two APIs differ.

@@ -142,9 +142,11 @@ const USAGE: Usage = Usage { uncached_input: 10, cache_read: 0, cache_write: 0, 
 fn answers() {
     let text = json!({"role":"assistant","content":"Yes!","refusal":null});
     let parts = json!({"role":"assistant","content":[{"type":"text","text":"Yes"},{"type":"text","text":"!"}]});
+    let reasoned = json!({"content":[{"type":"reasoning","text":"hm"},{"type":"output_text","text":"Yes"},{"text":"!"}]});
     let cases = [
         ("stop", text.clone(), "Yes!", StopReason::EndTurn),
         ("stop", parts, "Yes!", StopReason::EndTurn),
+        ("stop", reasoned, "Yes!", StopReason::EndTurn),
         ("length", text, "Yes!", StopReason::MaxTokens),
         ("length", json!({"content":null}), "", StopReason::MaxTokens),
     ];
