@@ -16,9 +16,12 @@ const MAX_DEPTH: usize = 8;
 const MAX_ELEMENTS: usize = 4;
 
 /// Fields that may hold another level of the error.
-const INNER: [&str; 10] = [
+const INNER: [&str; 13] = [
     "error",
     "errors",
+    "innererror",
+    "inner_error",
+    "external_model_error",
     "details",
     "detail",
     "violations",
@@ -30,11 +33,30 @@ const INNER: [&str; 10] = [
 ];
 
 /// Fields that hold a message.
-const MESSAGES: [&str; 6] =
-    ["message", "msg", "Message", "status_msg", "description", "actionReason"];
+const MESSAGES: [&str; 7] =
+    ["message", "msg", "Message", "error_msg", "status_msg", "description", "actionReason"];
 
 /// Fields that hold an exact name.
 const CODES: [&str; 6] = ["error_code", "code", "reason", "quotaId", "quota_limit", "finishReason"];
+
+/// Signs after a word.
+const END_OF_WORD: [char; 6] = ['.', ',', ';', ':', '!', '"'];
+
+/// Fields that hold a wait in seconds.
+const WAITS: [&str; 4] = ["retry_after", "retryAfter", "retry_after_seconds", "resets_in_seconds"];
+
+/// Fields of which every answer has one.
+const ANSWERS: [&str; 9] = [
+    "choices",
+    "output",
+    "content",
+    "candidates",
+    "data",
+    "embeddings",
+    "result",
+    "results",
+    "text",
+];
 
 /// The contents of an error body; each list has the innermost first.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -57,6 +79,8 @@ pub(crate) struct Envelope {
     pub(crate) retry_delay: Option<String>,
     /// Google's `quotaValue` of zero: a limit that admits nothing.
     pub(crate) limit_is_zero: bool,
+    /// `"object": "error"`: the form of Mistral, vLLM and `SGLang`.
+    pub(crate) is_error_object: bool,
 }
 
 impl Envelope {
@@ -77,17 +101,25 @@ impl Envelope {
         envelope
     }
 
-    /// Reads the error in a response with a success status, if there is one.
+    /// Reads the error in a response with a success status, if there is one: in `error`, of the
+    /// whole reply or of its answer, or in the fields of an error instead of those of an answer.
     pub(crate) fn in_success(value: &Value) -> Option<Self> {
-        let error = value.get("error").filter(|error| !error.is_null());
-        let is_error = value.get("type").and_then(Value::as_str) == Some("error");
+        let text = |name| value.get(name).and_then(Value::as_str);
         // `MiniMax`: 0 means success.
         let code = value.pointer("/base_resp/status_code").and_then(Value::as_u64);
-        if error.is_none() && !is_error && code.unwrap_or_default() == 0 {
-            return None;
-        }
+        let is_error = value.get("error").is_some_and(says_something)
+            || text("type") == Some("error")
+            || text("object") == Some("error")
+            || code.unwrap_or_default() != 0
+            || is_bare_error(value);
+        // `OpenRouter`: the model broke off.
+        let of_answer = value.pointer("/choices/0/error").filter(|error| says_something(error));
         let mut envelope = Self::default();
-        envelope.visit(value, 0);
+        match of_answer {
+            _ if is_error => envelope.visit(value, 0),
+            Some(error) => envelope.visit(error, 0),
+            None => return None,
+        }
         Some(envelope)
     }
 
@@ -99,11 +131,17 @@ impl Envelope {
         })
     }
 
-    /// Whether any message or name holds one of `things` and one of `events`, ignoring case.
+    /// Whether any message holds one of `phrases`, ignoring case.
+    pub(crate) fn has_message_with_one(&self, phrases: &[&str]) -> bool {
+        phrases.iter().any(|phrase| self.has_message(&[phrase]))
+    }
+
+    /// Whether any message or name holds one of `things` and one of `events`, ignoring case. A
+    /// space at an edge of an entry is the edge of a word.
     pub(crate) fn has_one_of_each(&self, things: &[&str], events: &[&str]) -> bool {
         let names = self.codes.iter().chain(&self.types).map(|name| name.replace(['_', '-'], " "));
         self.messages.iter().cloned().chain(names).any(|text| {
-            let text = text.to_ascii_lowercase();
+            let text = format!(" {} ", text.to_ascii_lowercase()).replace(END_OF_WORD, " ");
             let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
             has(things) && has(events)
         })
@@ -123,14 +161,19 @@ impl Envelope {
                 for inner in INNER.iter().filter_map(|name| fields.get(*name)) {
                     self.visit(inner, depth + 1);
                 }
+                // `CLOVA`; elsewhere it is a text or a number.
+                if let Some(status) = fields.get("status").filter(|status| status.is_object()) {
+                    self.visit(status, depth + 1);
+                }
                 for message in MESSAGES.iter().filter_map(|name| fields.get(*name)) {
                     self.visit(message, depth + 1);
                 }
                 for code in CODES.iter().filter_map(|name| fields.get(*name)) {
                     self.code(code);
                 }
-                // `MiniMax`: its numbers mean something else than others'.
+                // `MiniMax`: its numbers mean something else than others'. Elsewhere it is a status.
                 let number = fields.get("status_code").and_then(Value::as_u64);
+                let number = number.filter(|number| *number >= 1000);
                 self.codes.extend(number.map(|number| format!("status_code {number}")));
                 for class in
                     ["status", "__type"].iter().filter_map(|name| fields.get(*name)?.as_str())
@@ -152,14 +195,17 @@ impl Envelope {
                     self.original_status.or_else(|| u16::try_from(original?).ok());
                 let limits = ["quotaValue", "quota_limit_value"];
                 self.limit_is_zero |= limits.iter().any(|name| text(name) == Some("0"));
-                let seconds = fields.get("resets_in_seconds").and_then(Value::as_u64);
-                self.retry_delay =
-                    self.retry_delay.take().or_else(|| Some(format!("{}s", seconds?)));
-                // Anthropic's outermost type means only that this is an error.
-                if let Some(class) =
-                    fields.get("type").and_then(Value::as_str).filter(|class| *class != "error")
-                {
-                    self.types.push(class.to_owned());
+                let wait = WAITS.iter().find_map(|name| seconds(fields.get(*name)?));
+                self.retry_delay = self.retry_delay.take().or(wait);
+                self.is_error_object |= text("object") == Some("error");
+                match text("type") {
+                    // Anthropic's outermost type means only that this is an error.
+                    None | Some("error") => {}
+                    // Zhipu, in Anthropic's form.
+                    Some(number) if number.parse::<u64>().is_ok() => {
+                        self.numbers.push(number.to_owned());
+                    }
+                    Some(class) => self.types.push(class.to_owned()),
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -197,6 +243,45 @@ impl Envelope {
         if !text.trim().is_empty() {
             self.messages.push(text.to_owned());
         }
+    }
+}
+
+/// Whether an `error` is one: some servers send an empty one with each good answer.
+fn says_something(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::Bool(true) => true,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(elements) => elements.iter().any(says_something),
+        Value::Object(fields) => fields.values().any(says_something),
+    }
+}
+
+/// Whether a body has the fields of an error, and no answer: a code with a message, or `FastAPI`'s
+/// `detail`.
+fn is_bare_error(body: &Value) -> bool {
+    let has = |name: &&str| body.get(*name).is_some_and(says_something);
+    if ANSWERS.iter().any(has) {
+        return false;
+    }
+    let codes = ["code", "error_code"].iter().filter_map(|name| body.get(*name));
+    let is_failure = |code: &Value| {
+        let is_ok = |text: &str| ["0", "200", "ok", "success"].contains(&text);
+        let is_ok = code.as_str().map_or(code.as_u64() == Some(200), is_ok);
+        says_something(code) && !is_ok
+    };
+    body.get("success") == Some(&Value::Bool(false))
+        || has(&"detail")
+        || codes.into_iter().any(is_failure) && MESSAGES.iter().any(has)
+}
+
+/// A wait in seconds, as a number or a text.
+fn seconds(wait: &Value) -> Option<String> {
+    match wait {
+        Value::Number(number) => Some(format!("{number}s")),
+        Value::String(text) => Some(format!("{}s", text.trim_end_matches('s'))),
+        _ => None,
     }
 }
 
@@ -259,6 +344,39 @@ mod tests {
         assert!(Envelope::in_success(&json!({"choices":[],"error":null})).is_none());
         assert!(Envelope::in_success(&json!({"error":{"code":502}})).is_some());
         assert!(Envelope::in_success(&json!({"type":"error"})).is_some());
+        // In the answer, or in place of one.
+        let of_answer = json!({"choices":[{"error":{"code":502,"message":"lost"},"message":{}}]});
+        assert_eq!(Envelope::in_success(&of_answer).unwrap().status, Some(502));
+        for error in [
+            json!({"object":"error","code":404,"message":"no such model"}),
+            json!({"code":"rpm_rate_limit_exceeded","msg":"Rate limit reached for RPM"}),
+            json!({"error_code":18,"error_msg":"Open api qps request limit reached"}),
+            json!({"success":false,"result":{},"errors":[{"code":3036,"message":"m"}]}),
+            json!({"detail":"n > 1 is not supported"}),
+        ] {
+            assert!(Envelope::in_success(&error).is_some(), "{error}");
+        }
+        for fine in [
+            json!({"choices":[{"message":{"content":"Yes"}}],"code":"x","message":"m"}),
+            json!({"code":200,"msg":"ok"}),
+            json!({"code":"0","message":"done"}),
+            json!({"type":"response.code_interpreter_call_code.done","code":"1 + 1"}),
+            json!({"type":"message_start","message":{"id":"m"}}),
+        ] {
+            assert!(Envelope::in_success(&fine).is_none(), "{fine}");
+        }
+        for none in [
+            json!(""),
+            json!({}),
+            json!([]),
+            json!(false),
+            json!(0),
+            json!({"message":"","code":null}),
+        ] {
+            let answer =
+                json!({"choices":[{"message":{"content":"Yes"},"error":none}],"error":none});
+            assert!(Envelope::in_success(&answer).is_none(), "{answer}");
+        }
     }
 
     proptest! {

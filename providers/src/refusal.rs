@@ -65,7 +65,7 @@ impl<'a> Context<'a> {
 
     /// The error of a success with an error inside, as some gateways and all streams send it.
     pub(crate) fn error_in_success(self, reply: &Reply, envelope: &Envelope) -> Error {
-        self.classified(reply, envelope.status.unwrap_or(500), envelope)
+        self.classified(reply, rules::status_in_success(envelope), envelope)
     }
 
     /// The error of a success whose body is incomplete, or not in a form that the vendor sends.

@@ -53,12 +53,14 @@ pub(crate) enum Sign {
     /// A code of exactly this name, or a type if there is no code, because a code is more exact
     /// than a type. Case is ignored.
     Name(&'static str),
-    /// A numeric code without a type, as Zhipu writes it.
+    /// A numeric code in Zhipu's forms: its own has no type, Anthropic's has one of Anthropic's.
     Number(&'static str),
     /// A type of exactly this name, with any code.
     Type(&'static str),
     /// A message that contains all of these, in lower case.
     Says(&'static [&'static str]),
+    /// A message that contains one of these, in lower case.
+    SaysOne(&'static [&'static str]),
     /// A message or a name that contains one word of each list, in lower case and with spaces
     /// between the words of a name: a thing and what happened to it.
     OneOfEach(&'static [&'static str], &'static [&'static str]),
@@ -73,9 +75,13 @@ impl Sign {
                 let is = |given: &String| given.eq_ignore_ascii_case(name);
                 codes.iter().any(is) || codes.is_empty() && types.iter().any(is)
             }
-            Self::Number(number) => types.is_empty() && numbers.iter().any(|it| it == number),
+            Self::Number(number) => {
+                let is_anthropics = types.iter().all(|class| class.ends_with("_error"));
+                is_anthropics && !envelope.is_error_object && numbers.iter().any(|it| it == number)
+            }
             Self::Type(name) => types.iter().any(|class| class == name),
             Self::Says(parts) => envelope.has_message(parts),
+            Self::SaysOne(phrases) => envelope.has_message_with_one(phrases),
             Self::OneOfEach(things, events) => envelope.has_one_of_each(things, events),
         }
     }
@@ -108,18 +114,40 @@ const fn spent_on(statuses: Statuses, span: Span, sign: Sign) -> Row {
     Row { statuses, sign, kind: Kind::QuotaExhausted, span: Some(span) }
 }
 
-use Sign::{Name, Number, OneOfEach, Says};
+use Sign::{Name, Number, OneOfEach, Says, SaysOne};
+
+/// Limits that refill, in a message or a name.
+const RATES: &[&str] = &["rate limit", "too many requests", "qps", "request limit reached"];
 
 /// What a request has in tokens.
-const LENGTHS: &[&str] = &[
-    "token",
-    "prompt",
-    "input length",
-    "input is",
-    "context limit",
+const LENGTHS: &[&str] = &["token", "prompt", "input length", "input is", "characters", "长度"];
+
+/// The document does not fit, in one phrase.
+const TOO_LONG: &[&str] = &[
+    "contextwindowexceeded",
     "context length",
-    "characters",
+    "context limit",
+    "context size",
+    "context window",
+    "exceeds maximum input length",
+    "exceeds maximum sequence length",
+    "input is too long",
+    "longer than the maximum model length",
+    "maximum prompt length",
+    "payload size exceeds",
+    "prompt is too long",
+    "range of input length",
+    "request entity too large",
+    "text too long",
+    "required for long context",
+    "too large to process",
+    // vLLM: a bound on the answer that is computed, because the prompt leaves no room.
+    "tokens must be at least 1, got -",
+    "超长",
 ];
+
+/// Texts of a request that may be too long, as messages name them.
+const TEXTS: &[&str] = &["'messages", "'input", "'instructions", "'contents", "'prompt'"];
 
 /// A length is above its bound.
 const EXCEEDS: &[&str] = &[
@@ -131,8 +159,10 @@ const EXCEEDS: &[&str] = &[
     "more than max",
     "must be less than",
     "must have less than",
+    "must be no more than",
     "must be <=",
     "only supports up to",
+    "超过上限",
 ];
 
 /// What bounds an answer.
@@ -150,6 +180,7 @@ const CAP_EXCEEDS: &[&str] = &[
     "is too large",
     "must be less than",
     "must be at most",
+    "must be no more than",
     "less than or equal",
     "maximum allowed",
     "supported range",
@@ -159,21 +190,31 @@ const CAP_EXCEEDS: &[&str] = &[
 
 /// What pays for calls.
 const MONEY: &[&str] = &[
-    "balance", "billing", "budget", "credit", "fund", "invoice", "package", "payment", "prepaid",
-    "余额", "额度",
+    // Not "balancer".
+    "balance ",
+    "billing",
+    "credit",
+    "fund",
+    "invoice",
+    "package",
+    "payment",
+    "prepaid",
+    "余额",
+    "额度",
+    "资源包",
 ];
 
 /// There is no money.
 const SPENT: &[&str] = &[
     "insufficient",
     "not enough",
-    "exhausted",
+    // Not Google's "RESOURCE_EXHAUSTED", which may be a limit of a minute.
+    " exhausted",
     "depleted",
     "too low",
     "overdue",
     "past due",
     "expired",
-    "out of",
     "suspended",
     "to be enabled",
     "billing disabled",
@@ -181,22 +222,113 @@ const SPENT: &[&str] = &[
     "用尽",
 ];
 
+/// There is no money, in one phrase. "Out of" and "budget" mean something else in other phrases:
+/// "`thinking_budget` is out of range".
+const NO_MONEY: &[&str] = &[
+    "account balance is $0",
+    "any credits",
+    "budget exceeded",
+    "budget exhausted",
+    "budget has been exceeded",
+    "can only afford",
+    "closed billing account",
+    "credit limit exceeded",
+    "crossed budget",
+    "exceeded budget",
+    "out of balance",
+    "out of budget",
+    "out of credit",
+    "out of extra usage",
+    "out of fund",
+    "out of money",
+    "over budget",
+    "requires more credits",
+    "used all available credits",
+    "valid credit card",
+    "valid payment instrument",
+    "欠费",
+];
+
+/// Limits of a plan, or set by the account's owner. A "quota" may be one of a minute.
+const PLANS: &[&str] = &["usage limit", "spend limit", "spending limit", "spending cap"];
+
+/// Such a limit is reached.
+const REACHED: &[&str] = &["reached", "exceed", "hit your", "hit the"];
+
+/// A filter withheld the answer, in one phrase.
+const FILTERED: &[&str] = &[
+    "content exists risk",
+    "content filter",
+    "content management policy",
+    "content policy",
+    "flagged by moderation",
+    "inappropriate content",
+    "new_sensitive",
+    "prompt injection attack",
+    // Not "your account was flagged".
+    "content was flagged",
+    "input was flagged",
+    "prompt was flagged",
+    "request was flagged",
+    "request has been flagged",
+    "it was flagged",
+    "safety system",
+];
+
+/// What a filter finds.
+const SENSITIVE: &[&str] = &["sensitivecontent", "sensitive content", "sensitive word"];
+
+/// Limits of a day, in the message of a 429.
+const DAILY: &[&str] =
+    &["per day", "per-day", "daily", "/ day", "per 86400s", "24 hours", "requests for today"];
+
+/// A longer limit.
+const LIMITS: &[&str] = &["limit", "quota", "cap "];
+
+/// The reasoning's bound, a parameter that all documents of a batch share.
+const THINKING: &[&str] = &["thinking_budget", "thinking budget", "budget_tokens"];
+
 /// What a filter looks at, or the filter.
 const CONTENT: &[&str] = &["content", "prompt", "guardrail", "moderation", "safety"];
 
-/// A filter has found something.
+/// A filter has found something. "Content-Type", "prompt-guard" and "constraint violated" are no
+/// filter's words.
 const WITHHELD: &[&str] = &[
-    "violat",
-    "is blocked",
-    "prompt blocked",
+    "violate ",
+    "violates",
+    "violating",
+    "violation",
+    "violated our",
+    "violated the",
+    "content is blocked",
+    "content was blocked",
+    "content has been blocked",
     "content blocked",
+    "prompt is blocked",
+    "prompt was blocked",
+    "prompt has been blocked",
+    "prompt blocked",
+    "pattern is blocked",
     "moderation blocked",
+    "guardrail blocked",
+    "blocked by content",
+    "blocked by guardrail",
+    "blocked by the guardrail",
+    "blocked by moderation",
+    "blocked by safety",
+    "blocked due to",
+    "entity detected",
     "censor",
     "flagged by",
-    "was flagged",
-    "prohibited",
+    "content has been flagged",
+    "prompt has been flagged",
+    "prohibited content",
+    "prohibited_content",
+    "contains prohibited",
+    "is prohibited",
     "inappropriate",
     "intervened",
+    "is unsafe",
     "triggered",
     "safety check",
 ];
@@ -218,22 +350,19 @@ const ROWS: &[Row] = &[
     spent(Span::Credit, Name("Arrearage")),
     spent(Span::Credit, Name("PrepaidBillOverdue")),
     spent(Span::Credit, Name("AllocationQuota.FreeTierOnly")),
-    // The owner's own bound on a model, at Volcengine.
+    // The owner's own bounds: on a model, at Volcengine; on spending, at Groq.
     spent(Span::Credit, Name("SetLimitExceeded")),
+    spent(Span::Credit, Name("blocked_api_access")),
     spent(Span::Credit, Number("1113")),
     spent(Span::Credit, Number("1309")),
+    // Held to be unfair use, until the owner asks for access.
+    spent(Span::Credit, Number("1313")),
     spent_on(Statuses::Any, Span::Credit, Name("status_code 1008")),
     spent(Span::Credit, Name("NOT_ENOUGH_BALANCE")),
     spent(Span::Credit, OneOfEach(MONEY, SPENT)),
-    spent(Span::Credit, Says(&["account balance is $0"])),
+    spent(Span::Credit, SaysOne(NO_MONEY)),
     spent(Span::Credit, Says(&["exceeded your current quota", "platform.openai.com"])),
-    spent(Span::Credit, Says(&["欠费"])),
-    spent(Span::Credit, Says(&["budget has been exceeded"])),
-    spent(Span::Credit, Says(&["used all available credits"])),
-    spent(Span::Credit, Says(&["requires more credits"])),
-    spent(Span::Credit, Says(&["can only afford"])),
-    spent(Span::Credit, Says(&["credit limit exceeded"])),
-    spent(Span::Credit, Says(&["any credits"])),
+    spent(Span::Credit, Says(&["billing account", "is disabled"])),
     spent(Span::Credit, Says(&["free tier", "exhausted"])),
     spent(Span::Key, Says(&["key limit exceeded"])),
     spent(Span::Key, Says(&["key", "total limit"])),
@@ -244,73 +373,60 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Name("exceed_context_size_error"), Kind::TooLarge),
     row(Statuses::Any, Name("tokens_limit_reached"), Kind::TooLarge),
     row(Statuses::Request, Number("1261"), Kind::TooLarge),
-    row(Statuses::Any, Name("string_above_max_length"), Kind::TooLarge),
-    row(Statuses::Any, Says(&["contextwindowexceeded"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["context length"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["context size"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["context window"]), Kind::TooLarge),
+    row(Statuses::Any, OneOfEach(TEXTS, &["string too long"]), Kind::TooLarge),
+    row(Statuses::Any, Name("string_above_max_length"), Kind::InvalidRequest),
+    row(Statuses::Any, SaysOne(TOO_LONG), Kind::TooLarge),
     row(Statuses::Any, Says(&["n_keep", "n_ctx"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["maximum prompt length"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["prompt is too long"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["input is too long"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["too large to process"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["range of input length"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "max_new_tokens", "must be <="]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "must have less than", "tokens"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["longer than the maximum model length"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["超长"]), Kind::TooLarge),
+    row(Statuses::Request, SaysOne(THINKING), Kind::Unsupported),
     // With a 429, "too many tokens" means those of a minute.
     row(Statuses::Request, OneOfEach(LENGTHS, EXCEEDS), Kind::TooLarge),
     row(Statuses::Request, Says(&["reduce the length of"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["payload size exceeds"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["request entity too large"]), Kind::TooLarge),
     // Longer limits; after money, whose messages contain "monthly" as well.
     spent(Span::Hours, Number("1308")),
     spent(Span::Hours, Name("usage_limit_reached")),
     spent_on(Statuses::Any, Span::Hours, Name("status_code 2056")),
     spent(
         Span::Hours,
-        OneOfEach(&["hour usage", "hourly usage", "session usage"], &["limit", "quota"]),
+        OneOfEach(
+            &["hour usage", "hourly usage", "session usage", "for 5 hour"],
+            &["limit", "quota"],
+        ),
     ),
     spent(Span::Hours, Says(&["hour limit"])),
     spent(Span::Day, Number("1304")),
-    spent_on(Statuses::TooMany, Span::Day, Says(&["per day"])),
-    spent_on(Statuses::TooMany, Span::Day, Says(&["per-day"])),
-    spent_on(Statuses::TooMany, Span::Day, Says(&["daily"])),
-    spent_on(Statuses::TooMany, Span::Day, Says(&["/ day"])),
-    spent_on(Statuses::TooMany, Span::Day, Says(&["per 86400s"])),
-    spent_on(Statuses::TooMany, Span::Day, Says(&["24 hours"])),
+    spent_on(Statuses::TooMany, Span::Day, SaysOne(DAILY)),
+    spent(Span::Day, OneOfEach(&["daily"], LIMITS)),
+    spent(Span::Month, Number("1310")),
+    spent(Span::Month, Name("EXCEED_TOKEN_QUOTA_LIMIT")),
     spent(Span::Month, Says(&["out of", "quota"])),
     spent(Span::Month, Says(&["quota is not enough"])),
+    spent(Span::Month, Says(&["quota", "used up"])),
     // A limit that refills soon is a 429.
-    spent_on(Statuses::Only(&[403]), Span::Month, Says(&["quota", "exceed"])),
-    spent(Span::Month, Says(&["specified", "usage limits"])),
-    spent(Span::Month, OneOfEach(&["monthly"], &["limit", "quota", "cap"])),
-    spent_on(Statuses::TooMany, Span::Month, Says(&["weekly"])),
-    spent_on(Statuses::TooMany, Span::Month, Says(&["/ month"])),
-    spent_on(Statuses::TooMany, Span::Month, Says(&["per month"])),
+    spent_on(
+        Statuses::Only(&[403]),
+        Span::Month,
+        OneOfEach(&["quota"], &["exceed", "reached", "exhausted"]),
+    ),
+    spent_on(Statuses::Only(&[403]), Span::Month, Says(&["used all your"])),
+    spent_on(Statuses::TooMany, Span::Month, SaysOne(&["/ month", "per month", "weekly"])),
+    spent(Span::Month, OneOfEach(&["monthly", "weekly"], LIMITS)),
+    spent(Span::Month, OneOfEach(PLANS, REACHED)),
     // Withheld answers.
     row(Statuses::Any, Name("content_filter"), Kind::ContentRefused),
     row(Statuses::Any, Name("data_inspection_failed"), Kind::ContentRefused),
     row(Statuses::Any, Name("DataInspectionFailed"), Kind::ContentRefused),
     row(Statuses::Any, Name("ResponsibleAIPolicyViolation"), Kind::ContentRefused),
     row(Statuses::Request, Number("1301"), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["content exists risk"]), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["content filter"]), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["content management policy"]), Kind::ContentRefused),
-    row(Statuses::Any, OneOfEach(&["sensitivecontent"], &["detected"]), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["new_sensitive"]), Kind::ContentRefused),
+    row(Statuses::Any, SaysOne(FILTERED), Kind::ContentRefused),
+    row(Statuses::Any, OneOfEach(SENSITIVE, &["detected", "contain"]), Kind::ContentRefused),
     row(Statuses::Request, Name("invalid_prompt"), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["safety system"]), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["content policy"]), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["inappropriate content"]), Kind::ContentRefused),
     row(Statuses::Any, Name("content_policy_violation"), Kind::ContentRefused),
     row(Statuses::Any, Name("moderation_blocked"), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["flagged by moderation"]), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["was flagged"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["guardrail", "violat"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["guardrail", "intervened"]), Kind::ContentRefused),
-    row(Statuses::Request, Says(&["敏感"]), Kind::ContentRefused),
+    row(Statuses::Request, SaysOne(&["敏感", "涉嫌违规", "审核不通过"]), Kind::ContentRefused),
     row(Statuses::Any, OneOfEach(CONTENT, WITHHELD), Kind::ContentRefused),
     // The key, in a request's refusal.
     row(
@@ -318,21 +434,33 @@ const ROWS: &[Row] = &[
         OneOfEach(&["api key"], &["incorrect", "invalid", "not valid"]),
         Kind::Unauthorized,
     ),
+    row(Statuses::Request, Name("organization_restricted"), Kind::Unauthorized),
+    row(Statuses::Request, Says(&["organization has been disabled"]), Kind::Unauthorized),
     row(Statuses::Any, Name("status_code 1004"), Kind::Unauthorized),
     row(Statuses::Any, Name("status_code 2049"), Kind::Unauthorized),
-    // `MiniMax`: requests, tokens, connections.
+    // `MiniMax`: requests, tokens, connections, growth.
     row(Statuses::Any, Name("status_code 1002"), Kind::RateLimited),
     row(Statuses::Any, Name("status_code 1039"), Kind::RateLimited),
     row(Statuses::Any, Name("status_code 1041"), Kind::RateLimited),
+    row(Statuses::Any, Name("status_code 2045"), Kind::RateLimited),
     row(Statuses::Any, Name("status_code 2013"), Kind::InvalidRequest),
     // The model wrote no JSON: another attempt may.
     row(Statuses::Any, Name("json_validate_failed"), Kind::InvalidOutput),
     row(Statuses::Any, Name("output_parse_failed"), Kind::InvalidOutput),
     row(Statuses::Any, Name("tool_use_failed"), Kind::Transient),
+    // NVIDIA: the machines behind the model are faulty.
+    row(Statuses::Request, Says(&["degraded function"]), Kind::Transient),
     // Shared by every document of the batch: the model's name, …
     row(Statuses::Request, Name("DeploymentNotFound"), Kind::UnknownModel),
     row(Statuses::Request, Name("model_not_available"), Kind::UnknownModel),
     row(Statuses::Request, Number("1211"), Kind::UnknownModel),
+    row(Statuses::Any, Number("1311"), Kind::UnknownModel),
+    row(Statuses::Any, Name("status_code 2061"), Kind::UnknownModel),
+    row(
+        Statuses::Any,
+        SaysOne(&["plan does not yet include access to", "plan not support model"]),
+        Kind::UnknownModel,
+    ),
     row(Statuses::Request, Says(&["模型不存在"]), Kind::UnknownModel),
     row(Statuses::Request, Says(&["non-serverless model"]), Kind::UnknownModel),
     row(Statuses::Request, Says(&["not a valid model"]), Kind::UnknownModel),
@@ -365,6 +493,16 @@ pub(crate) fn find(
     }
     let is_long = wait.is_some_and(|wait| wait >= LONG_WAIT);
     (status == 429 && is_long).then(|| (Kind::QuotaExhausted, wait.map(span_of)))
+}
+
+/// The status that an error in a success would have as a refusal. Without one of its own, its words
+/// decide.
+pub(crate) fn status_in_success(envelope: &Envelope) -> u16 {
+    envelope.status.unwrap_or_else(|| {
+        let is_limit = envelope.has_one_of_each(RATES, RATES);
+        let as_refusal = if is_limit { 429 } else { 400 };
+        if is_limit || find(as_refusal, envelope, None).is_some() { as_refusal } else { 500 }
+    })
 }
 
 /// Whether a row matches a refusal whose words may be kept. A filter's words may quote the document
@@ -425,6 +563,7 @@ mod tests {
             Number(number) => envelope.numbers.push(number.to_owned()),
             Sign::Type(name) => envelope.types.push(name.to_owned()),
             Says(parts) => envelope.messages.push(parts.join(" ")),
+            SaysOne(phrases) => envelope.messages.push(phrases[0].to_owned()),
             OneOfEach(things, events) => {
                 envelope.messages.push(format!("{} {}", things[0], events[0]));
             }
@@ -486,10 +625,81 @@ mod tests {
             (400, r#"{"error":"Prompt blocked due to security configurations"}"#, withheld),
             (400, r#"{"error":{"message":"Incorrect API key provided: xa***"}}"#, Kind::Unauthorized),
             (400, r#"{"error":{"code":"output_parse_failed","message":"x"}}"#, Kind::InvalidOutput),
+            // Money, in other words.
+            (403, r#"{"message":"Model access is denied due to INVALID_PAYMENT_INSTRUMENT:A valid payment instrument must be provided."}"#, spent),
+            (403, r#"{"error":{"message":"The billing account for the owning project is disabled in state absent"}}"#, spent),
+            (403, r#"{"error":{"message":"The project to be billed is associated with a closed billing account."}}"#, spent),
+            (403, r#"{"error":{"message":"AI Gateway requires a valid credit card on file to service requests."}}"#, spent),
+            (401, r#"{"error":{"message":"Authentication Error, ExceededBudget: User=u over budget. Spend=1.2, Budget=1.0","code":"auth_error"}}"#, spent),
+            (429, r#"{"error":{"message":"No deployments available - crossed budget: Exceeded budget for deployment m","code":"429"}}"#, spent),
+            (429, r#"{"error":{"message":"You are out of credits."}}"#, spent),
+            (400, r#"{"error":{"message":"You're out of extra usage. Add more at claude.ai/settings/usage"}}"#, spent),
+            (400, r#"{"error":{"code":"FailedOperation.ResourcePackExhausted","message":"资源包余量已用尽"}}"#, spent),
+            // A plan's limits, and the owner's.
+            (403, r#"{"error":{"type":"permission_error","message":"You've reached your usage limit for this billing cycle."}}"#, spent),
+            (403, r#"{"error":{"type":"access_terminated_error","message":"You've reached your weekly (7-day) usage limit."}}"#, spent),
+            (403, r#"{"message":"Daily request limit reached for this key"}"#, spent),
+            (400, r#"{"error":{"code":"blocked_api_access","message":"API access is blocked since a specified spend alert threshold was met."}}"#, spent),
+            (403, r#"{"code":"spend_limit_exceeded","detail":"No more."}"#, spent),
+            (403, r#"{"error":{"message":"You have reached your spending limit."}}"#, spent),
+            (403, r#"{"errors":[{"code":"token_quota_reached","message":"x"}]}"#, spent),
+            (403, r#"{"error_code":"ModelArts.81022","error_msg":"Your Token plan quota has been exhausted."}"#, spent),
+            (429, r#"{"code":"EXCEED_TOKEN_QUOTA_LIMIT","message":"x"}"#, spent),
+            (200, r#"{"base_resp":{"status_code":2045,"status_msg":"request frequency growth limit"}}"#, Kind::RateLimited),
+            // A plan without the model.
+            (429, r#"{"error":{"code":"1311","message":"x"}}"#, Kind::UnknownModel),
+            (500, r#"{"error":{"type":"api_error","message":"your current token plan not support model, m (2061)"}}"#, Kind::UnknownModel),
+            (400, r#"{"detail":"Function id '87ea': DEGRADED function cannot be invoked"}"#, Kind::Transient),
+            (400, r#"{"error":{"message":"max_tokens must be at least 1, got -7584.","code":400}}"#, large),
+            (500, r#"{"error":"Cannot process new request: Prompt length (5056) exceeds maximum sequence length (2048)"}"#, large),
+            (400, r#"{"status":{"code":"40003","message":"Text too long"},"result":null}"#, large),
+            (400, r#"{"error":{"message":"number of input tokens must be no more than 7400, got 8500"}}"#, large),
+            (400, r#"{"error":{"message":"token数量超过上限 (code: 10907)"}}"#, large),
+            (400, r#"{"error_code":"BAD_REQUEST","message":"{\"external_model_error\":{\"error\":{\"message\":\"x\",\"code\":\"context_length_exceeded\"}}}"}"#, large),
+            (400, r#"{"error":{"message":"Invalid 'messages[1].content': string too long.","code":"string_above_max_length"}}"#, large),
+            (400, r#"{"error":{"message":"Invalid 'prompt_cache_key': string too long.","code":"string_above_max_length"}}"#, Kind::InvalidRequest),
+            (400, r#"{"error":{"message":"Blocked entity detected: EMAIL_ADDRESS by Guardrail: presidio."}}"#, withheld),
+            (400, r#"{"error":{"message":"{'error': 'Rejected message. This is a prompt injection attack.'}"}}"#, withheld),
+            (400, r#"{"error":{"message":"This request has been flagged for potentially high-risk cyber activity."}}"#, withheld),
+            (400, r#"{"error":{"code":"image_url_unsafe","message":"the content of image_url.url is unsafe"}}"#, withheld),
+            (400, r#"{"error":{"code":"sensitive_words_detected","message":"x"}}"#, withheld),
+            (400, r#"{"error":{"message":"input contains sensitive words"}}"#, withheld),
+            (400, r#"{"error":{"message":"System detected potentially unsafe or sensitive content in input"}}"#, withheld),
+            (400, r#"{"error":{"message":"The request was refused.","innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#, withheld),
+            (400, r#"{"error":{"message":"输入内容审核不通过，涉嫌违规"}}"#, withheld),
+            (400, r#"{"status_code":400,"error":{"type":"content_policy_violation","message":"Denied."}}"#, withheld),
+            (400, r#"{"error":{"message":"prompt pattern is blocked"}}"#, withheld),
+            (400, r#"{"error":{"message":"Your prompt may violate our usage policy."}}"#, withheld),
+            (400, r#"{"error":{"message":"The request is blocked by guardrail policy."}}"#, withheld),
+            (400, r#"{"error":{"message":"This organization has been disabled."}}"#, Kind::Unauthorized),
+            // The reasoning's bound, which all documents share.
+            (400, r#"{"error":{"message":"Unable to submit request because thinking_budget is out of range; supported values are integers from 1 to 24576."}}"#, Kind::Unsupported),
         ];
         for (status, body, kind) in cases {
             let found = find(status, &Envelope::read(body.as_bytes()), None);
             assert_eq!(found.map(|(kind, _)| kind), Some(kind), "{status} {body}");
+        }
+        // The same words with another meaning: the status decides, or the vendor's names.
+        for (status, message) in [
+            (429, "All upstreams in load balancer pool are out of capacity, please retry"),
+            (429, "The load balancer has exhausted its upstreams"),
+            (
+                429,
+                "Online prediction request quota exceeded for m. Please try again later with backoff.",
+            ),
+            (
+                429,
+                "VertexAIException - {'error': {'message': 'You exceeded your current quota, please check your plan and billing details.', 'status': 'RESOURCE_EXHAUSTED'}}",
+            ),
+            (400, "document field 'payment' is out of range in tool schema"),
+            (400, "messages[0].content: schema constraint violated: must be string"),
+            (403, "The model `llama-prompt-guard-2-86m` is blocked at the project level."),
+            (403, "Content-Type not allowed: prohibited"),
+            (403, "Your account was flagged for potential abuse."),
+            (429, "并发数超过上限"),
+        ] {
+            let body = serde_json::json!({"error": {"message": message}}).to_string();
+            assert_eq!(find(status, &Envelope::read(body.as_bytes()), None), None, "{message}");
         }
         // A limit of a minute that mentions billing or the account.
         for message in [
@@ -508,5 +718,16 @@ mod tests {
         assert_eq!(find(429, &zhipu, None), Some((Kind::QuotaExhausted, Some(Span::Credit))));
         let other = br#"{"object":"error","type":"some_error","code":"1113","message":"m"}"#;
         assert_eq!(find(429, &Envelope::read(other), None), None);
+        // Zhipu in Anthropic's form.
+        for error in [
+            r#"{"type":"1308","message":"m"}"#,
+            r#"{"type":"rate_limit_error","code":"1308","message":"m"}"#,
+        ] {
+            let body = format!(r#"{{"type":"error","error":{error}}}"#);
+            let found = find(429, &Envelope::read(body.as_bytes()), None);
+            assert_eq!(found, Some((Kind::QuotaExhausted, Some(Span::Hours))), "{error}");
+        }
+        let mistral = br#"{"object":"error","type":"rate_limited","code":"1308","message":"m"}"#;
+        assert_eq!(find(429, &Envelope::read(mistral), None), None);
     }
 }

@@ -8,8 +8,11 @@
 //! | `retry-after-ms` | decimal number, milliseconds |
 //! | `retry-after` | decimal number, seconds; or an HTTP date |
 //! | `RetryInfo.retryDelay` in the body | protobuf duration: "26s", "45.578569677s" |
+//! | `retry_after`, `retryAfter`, `retry_after_seconds`, `resets_in_seconds` in the body | seconds |
 //! | `x-amz-retry-after` | decimal number, milliseconds |
-//! | message | "try again in 41.724s", "retry in 6m0s", "retry after 7 seconds", "wait 7 seconds" |
+//! | `x-ratelimit-reset-after` | decimal number, seconds |
+//! | message | "try again in 41.724s", "retry in 6m0s", "retry after 7 seconds", "wait for 7 seconds", "resets in ~7s" |
+//! | message | "resets at 2026-12-01T12:00:00Z" |
 //! | message | "regain access on 2026-12-01 at 00:00 UTC" |
 //! | `x-ratelimit-reset`, as a header or within the body | seconds or milliseconds since 1970 |
 //!
@@ -39,6 +42,7 @@ pub(crate) fn read(
         .or_else(|| until(http_date(header("retry-after")?)?, now))
         .or_else(|| decimal(envelope.retry_delay.as_deref()?.strip_suffix('s')?, 1.0))
         .or_else(|| decimal(header("x-amz-retry-after")?, 0.001))
+        .or_else(|| decimal(header("x-ratelimit-reset-after")?, 1.0))
         .or_else(|| envelope.messages.iter().find_map(|message| in_message(message, now)))
         .or_else(|| until(epoch(header("x-ratelimit-reset").or(envelope.reset.as_deref())?)?, now))
 }
@@ -100,6 +104,7 @@ pub(crate) fn units(text: &str) -> Option<Duration> {
         let after = rest[digits..].trim_start_matches(' ');
         let letters = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
         let unit = match &after[..letters] {
+            "d" | "day" | "days" => 86_400.0,
             "h" | "hour" | "hours" => 3600.0,
             "m" | "min" | "minute" | "minutes" => 60.0,
             "s" | "sec" | "second" | "seconds" => 1.0,
@@ -110,27 +115,46 @@ pub(crate) fn units(text: &str) -> Option<Duration> {
         };
         seconds += number * unit;
         any = true;
-        rest = &after[letters..];
+        rest = after[letters..].trim_start_matches(' ');
     }
     any.then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
 }
 
+/// Phrases before a wait. Not "after": "timed out after 600 seconds".
+const BEFORE_WAIT: [&str; 7] = [
+    "try again in ",
+    "retry in ",
+    "retry after ",
+    "again after ",
+    "resets in ",
+    "reset in ",
+    "wait ",
+];
+
+/// Words between such a phrase and the wait.
+const ROUGHLY: [&str; 4] = ["for ", "about ", "approximately ", "~"];
+
 fn in_message(message: &str, now: DateTime<Utc>) -> Option<Duration> {
     // ASCII only, so that positions in it match the message.
     let lower = message.to_ascii_lowercase();
-    // Not "timed out after 600 seconds".
-    let wait = ["try again in ", "retry in ", "retry after ", "again after ", "wait "]
-        .iter()
-        .find_map(|phrase| units(&lower[lower.find(phrase)? + phrase.len()..]))
-        .and_then(believable);
-    wait.or_else(|| {
-        let phrase = "regain access on ";
-        let date = lower.get(lower.find(phrase)? + phrase.len()..)?.get(..10)?;
-        until(
-            NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?.and_time(NaiveTime::MIN).and_utc(),
-            now,
-        )
-    })
+    let after = |phrase: &str| lower.get(lower.find(phrase)? + phrase.len()..);
+    let wait = |phrase: &&str| {
+        let mut rest = after(phrase)?;
+        for word in ROUGHLY {
+            rest = rest.strip_prefix(word).unwrap_or(rest);
+        }
+        units(rest).and_then(believable)
+    };
+    let date = || {
+        let date = after("regain access on ")?.get(..10)?;
+        let date = NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?;
+        until(date.and_time(NaiveTime::MIN).and_utc(), now)
+    };
+    let moment = || {
+        let moment = after("resets at ")?.split([' ', ',']).next()?.trim_end_matches('.');
+        until(DateTime::parse_from_rfc3339(moment).ok()?.to_utc(), now)
+    };
+    BEFORE_WAIT.iter().find_map(wait).or_else(date).or_else(moment)
 }
 
 #[cfg(test)]
@@ -166,6 +190,7 @@ mod tests {
             (&[("retry-after", "soon")],                                 None),
             (&[("retry-after", "2"), ("x-amz-retry-after", "900")],      Some(2_000)),
             (&[("x-amz-retry-after", "900")],                            Some(900)),
+            (&[("x-ratelimit-reset-after", "97")],                       Some(97_000)),
             (&[("anthropic-ratelimit-requests-reset", "2026-11-20T12:01:00Z")], None), // time to full
         ];
         for (pairs, expected) in cases {
@@ -204,6 +229,14 @@ mod tests {
             ("Please try again in 12ms",                                 Some(12)),
             ("Please retry in 45.578569677s.",                           Some(45_578)),
             ("Please retry after 7 seconds.",                            Some(7_000)),
+            ("Please wait for 97 seconds before trying again.",          Some(97_000)),
+            ("Too many requests. Try again in about 97 seconds.",        Some(97_000)),
+            ("Your rate limit resets in ~5s.",                           Some(5_000)),
+            ("It will reset in 5 days 10 hours.",                        Some(130 * 3_600_000)),
+            ("Please try again in 1d2h3m.",                              Some(1_563 * 60_000)),
+            ("Limit reached, resets at 2026-11-20T12:01:37Z.",           Some(97_000)),
+            ("Limit reached, resets at noon",                            None),
+            ("Please wait for the other request",                        None),
             ("Request timed out after 600 seconds",                      None),
             ("Please try again in 0s.",                                  None),
             ("Please try again in a moment",                             None),
@@ -218,9 +251,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn waits_stand_in_fields_of_the_body() {
+        for body in [
+            r#"{"detail":"Request was throttled.","status":429,"retry_after":7}"#,
+            r#"{"error":"Too many requests","retryAfter":"7"}"#,
+            r#"{"error":{"code":429,"metadata":{"retry_after_seconds":7.0}}}"#,
+            r#"{"error":{"type":"usage_limit_reached","resets_in_seconds":7}}"#,
+        ] {
+            let envelope = Envelope::read(body.as_bytes());
+            let wait = read(&HeaderMap::new(), &envelope, now());
+            assert_eq!(wait, Some(Duration::from_secs(7)), "{body}");
+        }
+        let unread = Envelope::read(br#"{"error":"x","retry_after":"soon","retryAfter":-1}"#);
+        assert_eq!(read(&HeaderMap::new(), &unread, now()), None);
+    }
+
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "(try again in |retry-after |regain access on )?[0-9hmsµ.é -]{0,30}.{0,20}") {
+        fn no_text_makes_it_panic(text in "(try again in |wait for ~|resets at |regain access on )?[0-9hmsµ.é -]{0,30}.{0,20}") {
             read(&HeaderMap::new(), &envelope(&text), now());
             decimal(&text, 0.001);
             http_date(&text);

@@ -27,7 +27,21 @@ fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
         // Traffic grew too fast. Some endpoints used to send it with a 503.
         "slow_down" if status == 503 => Kind::Overloaded,
         "slow_down" => Kind::RateLimited,
-        "invalid_prompt" | "bio_policy" | "misalignment_policy_violation" => Kind::ContentRefused,
+        "invalid_prompt" | "bio_policy" | "cyber_policy" | "misalignment_policy_violation" => {
+            Kind::ContentRefused
+        }
+        // Codes of a failed response, about its picture.
+        "empty_image_file"
+        | "image_file_too_large"
+        | "image_parse_error"
+        | "image_too_large"
+        | "image_too_small"
+        | "invalid_base64_image"
+        | "invalid_image"
+        | "invalid_image_format"
+        | "invalid_image_mode"
+        | "invalid_image_url"
+        | "unsupported_image_media_type" => Kind::InvalidRequest,
         "invalid_api_key" => Kind::Unauthorized,
         "model_not_found" => Kind::InvalidRequest,
         "conversation_locked" => Kind::Transient,

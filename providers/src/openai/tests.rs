@@ -210,6 +210,46 @@ fn successes_that_are_none() {
         ),
         (json!({"error":{"code":429,"message":"upstream limit"}}), Kind::RateLimited, Charged::No),
         (json!({"error":{"message":"upstream broke"}}), Kind::Transient, Charged::Unknown),
+        (
+            json!({"object":"error","code":404,"message":"The model `m` does not exist."}),
+            Kind::UnknownModel,
+            Charged::No,
+        ),
+        (
+            json!({"object":"error","code":401,"message":"Invalid API key"}),
+            Kind::Unauthorized,
+            Charged::No,
+        ),
+        (
+            json!({"object":"error","code":400,"message":"the maximum context length is 8"}),
+            Kind::TooLarge,
+            Charged::No,
+        ),
+        (
+            json!({"code":"rpm_rate_limit_exceeded","msg":"Rate limit reached for RPM"}),
+            Kind::RateLimited,
+            Charged::No,
+        ),
+        (
+            json!({"code":"rate_limit_daily","message":"Error code: 429 - {'error': {'message': 'Daily limit reached'}}"}),
+            Kind::QuotaExhausted,
+            Charged::No,
+        ),
+        (
+            json!({"success":false,"message":"Insufficient balance, please recharge"}),
+            Kind::QuotaExhausted,
+            Charged::No,
+        ),
+        (
+            json!({"choices":[{"finish_reason":null,"error":{"code":502,"message":"Upstream lost"},"message":{"content":"Ye"}}]}),
+            Kind::Transient,
+            Charged::Unknown,
+        ),
+        (
+            json!({"choices":[{"finish_reason":"error","error":{"code":403,"message":"Input was flagged by moderation"},"message":{"content":""}}]}),
+            Kind::ContentRefused,
+            Charged::No,
+        ),
         (json!({"choices":[]}), Kind::Transient, Charged::Unknown),
         (json!({"choices":[{"message":null}]}), Kind::Transient, Charged::Unknown),
         (json!("text"), Kind::Transient, Charged::Unknown),

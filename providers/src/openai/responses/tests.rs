@@ -75,6 +75,8 @@ fn successes_that_are_none() {
         (failed("rate_limit_exceeded"),                                       Kind::RateLimited,    Charged::No),
         (failed("invalid_prompt"),                                            Kind::ContentRefused, Charged::No),
         (failed("bio_policy"),                                                Kind::ContentRefused, Charged::No),
+        (failed("image_content_policy_violation"),                            Kind::ContentRefused, Charged::No),
+        (failed("image_parse_error"),                                         Kind::InvalidRequest, Charged::No),
         (json!({"choices":[]}),                                               Kind::Transient,      Charged::Unknown),
     ];
     for (body, kind, charged) in cases {
