@@ -265,7 +265,7 @@ fn is_bare_error(body: &Value) -> bool {
     if ANSWERS.iter().any(has) {
         return false;
     }
-    let codes = ["code", "error_code"].iter().filter_map(|name| body.get(*name));
+    let mut codes = ["code", "error_code"].iter().filter_map(|name| body.get(*name));
     let is_failure = |code: &Value| {
         let is_ok = |text: &str| ["0", "200", "ok", "success"].contains(&text);
         let is_ok = code.as_str().map_or(code.as_u64() == Some(200), is_ok);
@@ -273,7 +273,7 @@ fn is_bare_error(body: &Value) -> bool {
     };
     body.get("success") == Some(&Value::Bool(false))
         || has(&"detail")
-        || codes.into_iter().any(is_failure) && MESSAGES.iter().any(has)
+        || codes.any(is_failure) && MESSAGES.iter().any(has)
 }
 
 /// A wait in seconds, as a number or a text.

@@ -282,8 +282,8 @@ const SENSITIVE: &[&str] = &["sensitivecontent", "sensitive content", "sensitive
 const DAILY: &[&str] =
     &["per day", "per-day", "daily", "/ day", "per 86400s", "24 hours", "requests for today"];
 
-/// A longer limit.
-const LIMITS: &[&str] = &["limit", "quota", "cap "];
+/// A longer limit; not "limited to".
+const LIMITS: &[&str] = &["limit ", "limits ", "quota", "cap ", "allocation", "allowance"];
 
 /// The reasoning's bound, a parameter that all documents of a batch share.
 const THINKING: &[&str] = &["thinking_budget", "thinking budget", "budget_tokens"];
@@ -692,6 +692,7 @@ mod tests {
                 "VertexAIException - {'error': {'message': 'You exceeded your current quota, please check your plan and billing details.', 'status': 'RESOURCE_EXHAUSTED'}}",
             ),
             (400, "document field 'payment' is out of range in tool schema"),
+            (400, "'weekly' is none of the values, which are limited to 'once'"),
             (400, "messages[0].content: schema constraint violated: must be string"),
             (403, "The model `llama-prompt-guard-2-86m` is blocked at the project level."),
             (403, "Content-Type not allowed: prohibited"),

@@ -241,6 +241,11 @@ fn successes_that_are_none() {
             Charged::No,
         ),
         (
+            json!({"success":false,"errors":[{"code":3036,"message":"you have used up your daily free allocation"}]}),
+            Kind::QuotaExhausted,
+            Charged::No,
+        ),
+        (
             json!({"choices":[{"finish_reason":null,"error":{"code":502,"message":"Upstream lost"},"message":{"content":"Ye"}}]}),
             Kind::Transient,
             Charged::Unknown,
