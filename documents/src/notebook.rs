@@ -66,8 +66,8 @@ fn output_text(output: &Value, tally: &Tally) -> String {
     let text = text.or_else(page).unwrap_or_else(|| lines(data.get("text/latex")));
     let text = encoding::remove_escapes(&text);
     if !has_picture {
-        let kinds = output.get("data").and_then(Value::as_object).into_iter().flatten();
-        for (kind, _) in kinds.take(if text.is_empty() { 1 } else { 0 }) {
+        let mut kinds = data.as_object().into_iter().flat_map(serde_json::Map::keys);
+        if let Some(kind) = kinds.find(|kind| text.is_empty() && kind.starts_with("application/")) {
             tally.add_in_part(Kind::UnreadParts, 1, kind);
         }
         return text;

@@ -203,6 +203,10 @@ fn in_chinese_signs(system: &str, signs: &str, count: usize) -> String {
             number = number.replace(&format!("一{unit}"), unit);
         }
     }
+    // Signs that cannot be altered leave out no 1.
+    if signs.starts_with(['壹', '壱']) && number.starts_with('十') {
+        number.insert(0, '一');
+    }
     let place = |c: char| "一二三四五六七八九十百千零".chars().position(|known| known == c);
     let sign = |c: char| place(c).and_then(|place| signs.chars().nth(place)).unwrap_or(c);
     number.chars().map(sign).collect()
