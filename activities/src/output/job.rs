@@ -4,7 +4,7 @@
 //! `failures-00000.jsonl`, which the seal of a shard writes; the shard's results are a part under
 //! `results/`. Documents that need no call are not in a shard, but in `settled-00000.jsonl`.
 
-use std::{collections::VecDeque, fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Instant};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -27,14 +27,16 @@ use crate::{
         jsonl::{lines, pretty},
         layout::manifest,
         question::StatedQuestion,
+        size_cache::SizeCache,
         version::Version,
     },
     schema::SchemaValidator,
     storage::{Location, Storage},
 };
 
-/// Shards whose manifests a worker caches: some 60 KB each.
-const REMEMBERED_SHARDS: usize = 64;
+/// Bytes of manifests that a worker caches: those of 500 shards of files, or of 16 whose records have
+/// 4 KB each.
+const CACHED_BYTES: usize = 32 << 20;
 
 /// Resolves the URI in a field of the input.
 pub(crate) fn resolve(storage: &Storage, field: &str, uri: &str) -> Result<Location, Failure> {
@@ -159,10 +161,8 @@ impl Document {
 /// A shard with everything that its documents need.
 #[derive(Debug)]
 pub struct Shard {
-    uri: String,
     /// The run's own folder.
     pub folder: Location,
-    number: u32,
     /// The job of the batch.
     pub job: Job,
     /// The models that are asked.
@@ -192,9 +192,16 @@ impl Shard {
     }
 }
 
-/// A cache of the shards that this worker has read lately. They never change once written.
-#[derive(Debug, Default)]
-pub struct Shards(Mutex<VecDeque<Arc<Shard>>>);
+/// A cache of the shards that this worker has read lately, by the URI of their job and their number.
+/// They never change once written.
+#[derive(Debug)]
+pub struct Shards(Mutex<SizeCache<(String, u32), Shard>>);
+
+impl Default for Shards {
+    fn default() -> Self {
+        Self(Mutex::new(SizeCache::new(CACHED_BYTES)))
+    }
+}
 
 impl Shards {
     /// The shard and the document of a task.
@@ -228,27 +235,23 @@ impl Shards {
         uri: &str,
         number: u32,
     ) -> Result<Arc<Shard>, Failure> {
-        let known =
-            self.0.lock().iter().find(|shard| shard.number == number && shard.uri == uri).cloned();
-        if let Some(shard) = known {
+        let key = (uri.to_owned(), number);
+        if let Some(shard) = self.0.lock().get(&key, Instant::now()) {
             return Ok(shard);
         }
-        let shard = Arc::new(read(storage, uri, number).await?);
-        let mut shards = self.0.lock();
-        if shards.len() >= REMEMBERED_SHARDS {
-            shards.pop_front();
-        }
-        shards.push_back(Arc::clone(&shard));
+        let (shard, bytes) = read(storage, uri, number).await?;
+        let shard = Arc::new(shard);
+        self.0.lock().put(key, Arc::clone(&shard), bytes, Instant::now());
         Ok(shard)
     }
 }
 
-async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failure> {
+async fn read(storage: &Storage, uri: &str, number: u32) -> Result<(Shard, usize), Failure> {
     let folder = resolve(storage, "job", uri)?;
     let stored = Stored::read(&folder).await?;
     let asks = stored.question_fingerprint();
     let Stored { job, route, parts_add_retries, first_part, .. } = stored;
-    let documents = read_manifest(&folder, number).await?;
+    let (documents, bytes) = read_manifest(&folder, number).await?;
     let output = resolve(storage, "output", &job.output)?;
     let validator = job.schema.as_ref().map(SchemaValidator::compile).transpose()?;
     let retries = job.retry_budget.map(|calls| RetryBudget {
@@ -256,10 +259,8 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         calls,
         parts_add: parts_add_retries,
     });
-    Ok(Shard {
-        uri: uri.to_owned(),
+    let shard = Shard {
         folder,
-        number,
         retries,
         template: template(&job),
         asks,
@@ -269,23 +270,23 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         validator,
         output,
         documents,
-    })
+    };
+    Ok((shard, bytes))
 }
 
-/// Reads the documents of a shard, in order, with the fields of type `T`.
+/// Reads the documents of a shard, in order, with the fields of type `T`; and the manifest's size in bytes.
 ///
 /// # Errors
 /// `InvalidInput` where the manifest is damaged or gone; `Transient` when the store fails.
 pub(crate) async fn read_manifest<T: DeserializeOwned>(
     folder: &Location,
     shard: u32,
-) -> Result<Vec<T>, Failure> {
+) -> Result<(Vec<T>, usize), Failure> {
     let object = manifest(folder, shard);
     let bytes = object.read_if_there().await?.ok_or_else(|| damaged(&object, &"it is gone"))?;
-    lines(&bytes)
-        .map(|line| serde_json::from_slice(&line))
-        .collect::<Result<_, _>>()
-        .map_err(|error: serde_json::Error| damaged(&object, &error))
+    let documents: Result<_, serde_json::Error> =
+        lines(&bytes).map(|line| serde_json::from_slice(&line)).collect();
+    Ok((documents.map_err(|error| damaged(&object, &error))?, bytes.len()))
 }
 
 /// Hashes everything that prompts share, except the document and the cap on output, which does not

@@ -38,6 +38,7 @@ mod result_line;
 pub(crate) mod row_ids;
 pub mod seal;
 pub mod sealed;
+mod size_cache;
 pub mod spool;
 pub(crate) mod tables;
 pub(crate) mod truth;

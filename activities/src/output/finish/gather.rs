@@ -127,7 +127,7 @@ impl<'a> Gathering<'a> {
     pub(super) async fn gather(mut self) -> Result<(DocumentCounts, ResultTotals), Failure> {
         let mut asked = 0;
         for shard in 0..self.finish.plan.shards() {
-            let planned = read_manifest::<Planned>(self.folder, shard).await?;
+            let (planned, _) = read_manifest::<Planned>(self.folder, shard).await?;
             if shard < self.before.0 {
                 asked = self.pass_over(shard, planned, asked).await?;
             } else {
