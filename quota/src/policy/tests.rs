@@ -509,7 +509,7 @@ fn a_bucket_of_two_seconds_is_taken_for_one_and_not_for_use_by_others() {
     // A bucket as deep as the minute shows the whole limit.
     assert_reasoned(
         allowance_of(&case.read_meter([even(30_000.0); 14])).capacity,
-        54_000.0,
+        60_000.0,
         Why::Full,
     );
 }
