@@ -267,8 +267,10 @@ fn is_bare_error(body: &Value) -> bool {
     }
     let mut codes = ["code", "error_code"].iter().filter_map(|name| body.get(*name));
     let is_failure = |code: &Value| {
-        let is_ok = |text: &str| ["0", "200", "ok", "success"].contains(&text);
-        let is_ok = code.as_str().map_or(code.as_u64() == Some(200), is_ok);
+        let is_ok = match code.as_str() {
+            Some(text) => ["0", "200", "ok", "success"].contains(&text),
+            None => code.as_u64() == Some(200),
+        };
         says_something(code) && !is_ok
     };
     body.get("success") == Some(&Value::Bool(false))

@@ -62,7 +62,8 @@ impl Notes {
         if self.place_and_mark(kind, &id).is_none() {
             let notes = self.notes.iter().filter(|note| note.kind == kind);
             let last = notes.filter_map(|note| note.number).max();
-            let next = last.map_or(self.numbering(kind).first, |last| last.saturating_add(1));
+            let first = self.numbering(kind).first;
+            let next = last.map_or(first, |last| last.saturating_add(1));
             let number = (!reference.is_on("customMarkFollows")).then_some(next);
             self.notes.push(Note { kind, id: id.clone(), number });
         }
