@@ -90,18 +90,12 @@ if not state then
   return now
 end
 
-local function more_than(reserved)
-  local more = {}
-  for dimension = 1, DIMENSIONS do
-    more[dimension] = used[dimension] - reserved[dimension]
-  end
-  return more
-end
-
 -- Ends a call's time in flight and corrects its charge.
 local function end_call(entry)
-  local reserved = entry.amounts
-  local more = more_than(reserved)
+  local more = {}
+  for dimension = 1, DIMENSIONS do
+    more[dimension] = used[dimension] - entry.amounts[dimension]
+  end
   draw(state, more)
   add_to_day(keys, quota, entry.admitted, more[REQUESTS], more[COMBINED], now)
   add_in_flight(state, entry.lane, -1)
@@ -207,8 +201,11 @@ if call[12] > 0 then
 end
 local ratio, output, cached = expectation(learned or load_learned(KEYS[6]))
 local reply = { outcome, math.ceil(pause), ratio, output, cached, math.ceil(room_now(state)) }
-local is_ours = quota[OWN_FINGERPRINT] == state[FINGERPRINT] and state[VERSION] > 0
-if is_ours and is_task_free(state, now) then
+if
+  quota[OWN_FINGERPRINT] == state[FINGERPRINT]
+  and state[VERSION] > 0
+  and is_task_free(state, now)
+then
   state[HANDED], state[HANDED_DONE] = now, 0
   for _, part in ipairs(policy_reading(keys, state, now)) do
     reply[#reply + 1] = part

@@ -96,8 +96,8 @@ local function closed_for(state, now)
   return math.max(0, state[GATE] - now)
 end
 
--- The part of the capacity that may be drawn now. While calls are under way, a bucket of tokens keeps
--- a margin, because their use is estimated.
+-- The part of the capacity that may be drawn now. While calls are under way, a bucket of tokens
+-- keeps a margin, because their use is estimated.
 local function usable(state, dimension)
   local slot = dimension_slot(dimension)
   local capacity = state[slot + CAPACITY]
