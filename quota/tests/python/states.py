@@ -44,6 +44,7 @@ four = State("four", {"batch": (0.75, 1.0), "urgent": (0.25, 1.0)})
 four.plan(300_000, 0)
 four.at(290)
 assert four.reserve("urgent", (1, 20_000, 0, 20_000), lane="urgent").outcome == 1
+four.settle("urgent", 1, (1, 20_000, 0, 20_000))
 four.at(300)
 four.plan(300_000, 270_000)
 five = State("five")
