@@ -122,7 +122,6 @@ api-key-file = "{folder}/key"
     def stop(self):
         for process in reversed(self.processes):
             process.terminate()
-        for process in self.processes:
             process.wait()  # a worker ends its calls, and writes until then
         self.folder.cleanup()
 
