@@ -4,7 +4,7 @@ mod provider_batch;
 pub(crate) mod run;
 mod slow_start;
 
-use std::{ops::Range, time::SystemTime};
+use std::{collections::VecDeque, ops::Range, time::SystemTime};
 
 use temporalio_workflow::{ActivityExecutionError, WorkflowContext};
 
@@ -32,7 +32,7 @@ pub(crate) struct Shard {
     pub(crate) over: bool,
     pub(crate) pace: Pace,
     /// Documents that have left the window and wait for their next model.
-    pub(crate) escalated: Vec<DocumentTask>,
+    pub(crate) escalated: VecDeque<DocumentTask>,
     /// Documents that have left the window and have not ended.
     pub(crate) outside: u64,
     /// The time of a document's last change; a condition has no clock of its own.
@@ -40,14 +40,12 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// Whether the next call may begin, or never will: the shard is not paused and the quota admits
-    /// more, or no document is left.
-    fn may_go_on(&self) -> bool {
-        (!self.input.paused && self.has_room()) || self.exhausted()
-    }
-
-    fn has_room(&self) -> bool {
-        self.input.open.is_none_or(|open| self.in_window() < open.into())
+    /// Whether a call may start: a document waits for its next model, or the shard is not paused, has
+    /// documents left, and the window has room.
+    fn may_start(&self) -> bool {
+        let ShardInput { window, open, paused, .. } = &self.input;
+        let has_room = self.in_window() < open.unwrap_or(*window).max(1).into();
+        !self.escalated.is_empty() || (has_room && !paused && !self.exhausted())
     }
 
     /// Adapts the pace after a call.
@@ -79,17 +77,12 @@ impl Shard {
         self.input.totals.in_flight.saturating_sub(self.outside)
     }
 
-    /// Whether more calls may run at once than have `begun`, or documents have left the window.
-    fn wants_more(&self, begun: u32) -> bool {
-        self.calls_at_once() > begun || !self.escalated.is_empty()
-    }
-
     /// Moves a document out of the window; it stays in flight.
     fn escalate(&mut self, task: DocumentTask, outcome: &DocumentOutcome) {
         self.input.totals.spend += outcome.spend;
         self.input.totals.cuts += outcome.cuts;
         let before = task.escalated.unwrap_or_default();
-        self.escalated.push(DocumentTask { escalated: Some(before + outcome.spend), ..task });
+        self.escalated.push_back(DocumentTask { escalated: Some(before + outcome.spend), ..task });
         self.outside += 1;
     }
 
@@ -109,11 +102,6 @@ impl Shard {
         } else {
             ctx.workflow_id().to_owned()
         }
-    }
-
-    /// Maximum number of calls that are open at once; a call may contain several documents.
-    fn calls_at_once(&self) -> u32 {
-        self.input.window.min(self.input.documents).div_ceil(self.in_one_call()).max(1)
     }
 
     /// Documents in a call: never more than may be in flight.
@@ -151,7 +139,7 @@ impl Shard {
         &mut self,
         taken: Range<u32>,
         ended: Result<PackOutcome, ActivityExecutionError>,
-    ) -> Option<Vec<u32>> {
+    ) -> Vec<u32> {
         let totals = &mut self.input.totals;
         match ended {
             Ok(packed) => {
@@ -163,11 +151,11 @@ impl Shard {
                 totals.spend += packed.spent;
                 totals.reused += packed.reused;
                 self.mark_asked(packed.asked);
-                Some(packed.left)
+                packed.left
             }
             Err(error) if error.as_cancelled().is_some() => {
                 totals.in_flight = totals.in_flight.saturating_sub(taken.len() as u64);
-                None
+                Vec::new()
             }
             Err(error) => {
                 let (_, spent) = failure::failed_document(taken.start, &error);
@@ -176,7 +164,7 @@ impl Shard {
                 if spent.spend.provider_calls > 0 {
                     self.mark_asked(taken.clone());
                 }
-                Some(taken.collect())
+                taken.collect()
             }
         }
     }
@@ -193,14 +181,14 @@ impl Shard {
         totals.cancelled = u64::from(self.input.documents).saturating_sub(totals.ended());
     }
 
-    /// Records a document that was read in parts. Returns whether to go on.
+    /// Records a document that was read in parts.
     fn record_parts(
         &mut self,
         index: u32,
         ended: Result<LongOutcome, String>,
         updated: bool,
         cancelled: bool,
-    ) -> bool {
+    ) {
         let totals = &mut self.input.totals;
         totals.in_flight = totals.in_flight.saturating_sub(1);
         // No result: never started, or terminated; its cost is unknown.
@@ -224,33 +212,28 @@ impl Shard {
                 totals.fail(&failed.error_type);
                 self.input.failures.push(failed);
             }
-            None if ended.cancelled => return false,
+            None if ended.cancelled => {}
             None => {
                 totals.succeeded += 1;
                 totals.updated += u64::from(updated);
             }
         }
-        true
     }
 
-    /// Records a document's end; returns whether to go on.
-    fn record(
-        &mut self,
-        index: u32,
-        ended: &Result<DocumentOutcome, ActivityExecutionError>,
-    ) -> bool {
+    /// Records a document's end.
+    fn record(&mut self, index: u32, ended: &Result<DocumentOutcome, ActivityExecutionError>) {
         let totals = &mut self.input.totals;
         totals.in_flight = totals.in_flight.saturating_sub(1);
         match ended {
             Ok(outcome) => totals.add(outcome),
-            Err(error) if error.as_cancelled().is_some() => return false,
+            Err(error) if error.as_cancelled().is_some() => {}
             Err(error) => {
                 let (failed, taken) = failure::failed_document(index, error);
                 if failure::is_cancelled(error) {
                     // Not a failure: the next run of the batch takes the document up again.
                     totals.spend += taken.spend;
                     totals.cuts += taken.cuts;
-                    return true;
+                    return;
                 }
                 totals.fail(&failed.error_type);
                 totals.spend += taken.spend;
@@ -258,6 +241,5 @@ impl Shard {
                 self.input.failures.push(failed);
             }
         }
-        true
     }
 }

@@ -1,8 +1,8 @@
 //! Processes a shard's documents, in the workflow that holds the shard.
 
-use std::{future::poll_fn, ops::Range, pin::Pin, task::Poll, time::SystemTime};
+use std::{future::poll_fn, ops::Range, task::Poll, time::SystemTime};
 
-use futures::future::FusedFuture;
+use futures::{StreamExt as _, future::LocalBoxFuture, stream};
 use temporalio_workflow::{
     ActivityExecutionError, ActivityOptions, ChildWorkflowOptions, ParentClosePolicy,
     WorkflowCancellationToken, WorkflowContext, workflows,
@@ -81,63 +81,63 @@ pub(crate) async fn seal<W: HasPart<Shard>>(
     ctx.execute_activity(Activities::seal_shard, shard, options).await
 }
 
-/// Makes as many calls at once as the window allows, and more when it grows.
+/// Starts calls while the window has room, until all documents have ended.
+///
+/// One future waits for room, not one for each call: the SDK keeps a waker for each poll of a
+/// condition until the workflow ends.
 async fn hand_out<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>) {
-    let (mut begun, mut running) = (0, Vec::<Pin<Box<dyn Future<Output = ()>>>>::new());
+    #[expect(
+        clippy::disallowed_types,
+        reason = "it is polled within `join_all`, whose wake-ups the SDK accepts"
+    )]
+    let mut calls = stream::FuturesUnordered::new();
     loop {
-        let calls = ctx.read(Shard::calls_at_once);
-        let more: Vec<_> = (begun..calls).map(|_| run_calls(ctx.clone())).collect();
-        running.push(Box::pin(async { drop(workflows::join_all(more).await) }));
-        begun = calls;
-        for task in ctx.change(|shard| std::mem::take(&mut shard.escalated)) {
-            running.push(Box::pin(run_escalated(ctx.clone(), task)));
+        while let Some(call) = next_call(ctx) {
+            calls.push(call);
         }
-        let has_more = ctx.wait_condition(move |workflow| workflow.part().wants_more(begun));
-        let mut has_more = std::pin::pin!(has_more);
-        let are_over = poll_fn(|task| {
-            running.retain_mut(|calls| calls.as_mut().poll(task).is_pending());
-            // After a cancellation, a condition resolves at once.
-            let grows = !has_more.is_terminated()
-                && matches!(has_more.as_mut().poll(task), Poll::Ready(Ok(_)));
-            if running.is_empty() || grows {
-                Poll::Ready(running.is_empty())
-            } else {
-                Poll::Pending
-            }
+        let cancelled = ctx.cancellation_token().is_cancelled();
+        if calls.is_empty() && (cancelled || ctx.read(Shard::exhausted)) {
+            return;
+        }
+        let mut may_start =
+            std::pin::pin!(ctx.wait_condition(|workflow| workflow.part().may_start()));
+        let change = poll_fn(|task| match calls.poll_next_unpin(task) {
+            Poll::Ready(Some(())) => Poll::Ready(()),
+            // A condition would resolve at once.
+            _ if cancelled => Poll::Pending,
+            _ => may_start.as_mut().poll(task).map(drop),
         });
-        if are_over.await && ctx.read(|shard| shard.escalated.is_empty()) {
-            return;
-        }
+        workflows::join_all([change]).await;
     }
 }
 
-/// Makes calls one after the other: takes documents, waits for their end, takes the next.
-async fn run_calls<W: HasPart<Shard> + 'static>(ctx: WorkflowContext<W>) {
-    loop {
-        if ctx.wait_condition(|workflow| workflow.part().may_go_on()).await.is_err() {
-            return;
-        }
-        if ctx.continue_as_new_suggested() {
-            ctx.change(|shard| shard.draining = true);
-        }
-        let now = ctx.workflow_time();
-        let Some(taken) = ctx.change(|shard| shard.take(now)) else { return };
-        let left =
-            if taken.len() > 1 { run_pack(&ctx, taken).await } else { Some(taken.collect()) };
-        let Some(left) = left else { return };
-        let alone: Vec<_> = left.into_iter().map(|index| run_document(&ctx, index)).collect();
-        if workflows::join_all(alone).await.contains(&false) {
-            return;
-        }
+/// The next call, if one may start.
+fn next_call<'a, W: HasPart<Shard> + 'static>(
+    ctx: &'a WorkflowContext<W>,
+) -> Option<LocalBoxFuture<'a, ()>> {
+    if ctx.continue_as_new_suggested() && !ctx.read(|shard| shard.draining) {
+        ctx.change(|shard| shard.draining = true);
     }
+    if !ctx.read(Shard::may_start) {
+        return None;
+    }
+    if let Some(task) = ctx.change(|shard| shard.escalated.pop_front()) {
+        return Some(Box::pin(run_escalated(ctx, task)));
+    }
+    if ctx.cancellation_token().is_cancelled() {
+        return None;
+    }
+    let now = ctx.workflow_time();
+    let taken = ctx.change(|shard| shard.take(now))?;
+    Some(if taken.len() > 1 {
+        Box::pin(run_pack(ctx, taken))
+    } else {
+        Box::pin(run_document(ctx, taken.start))
+    })
 }
 
-/// Asks several documents in one call. Returns those that must be sent alone; `None` if the
-/// workflow is cancelled.
-async fn run_pack<W: HasPart<Shard> + 'static>(
-    ctx: &WorkflowContext<W>,
-    taken: Range<u32>,
-) -> Option<Vec<u32>> {
+/// Asks several documents in one call, and then those alone that it left.
+async fn run_pack<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>, taken: Range<u32>) {
     let task = ctx.read(|shard| PackTask {
         job: shard.input.job.clone(),
         workflow: shard.input.workflow.clone(),
@@ -150,11 +150,12 @@ async fn run_pack<W: HasPart<Shard> + 'static>(
     let queued = ended.as_ref().ok().map(|packed| packed.queued_seconds);
     let left = ctx.change(|shard| shard.record_pack(taken, ended));
     adapt_pace(ctx, first, began, queued);
-    left
+    let alone = left.into_iter().map(|index| run_document(ctx, index));
+    workflows::join_all(alone).await;
 }
 
-/// Asks one document alone. Returns whether to go on.
-async fn run_document<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u32) -> bool {
+/// Asks one document alone.
+async fn run_document<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u32) {
     let task = ctx.read(|shard| DocumentTask {
         job: shard.input.job.clone(),
         workflow: shard.input.workflow.clone(),
@@ -169,34 +170,33 @@ async fn run_document<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>, ind
         ctx.execute_activity(Activities::process_document, task.clone(), options(ctx)).await;
     match ended {
         Ok(DocumentOutcome { parts: Some(parts), updated, .. }) => {
-            let ended = in_parts(ctx, task, parts).await;
+            // In a box, because few documents are so long, and each call's future has room for this.
+            let ended = Box::pin(in_parts(ctx, task, parts)).await;
             let cancelled = ctx.cancellation_token().is_cancelled();
-            ctx.change(|shard| shard.record_parts(index, ended, updated, cancelled))
+            ctx.change(|shard| shard.record_parts(index, ended, updated, cancelled));
         }
         Ok(outcome) if outcome.escalates => {
             ctx.change(|shard| shard.escalate(task, &outcome));
             adapt_pace(ctx, index, began, Some(outcome.queued_seconds));
-            true
         }
         ended => {
-            let goes_on = ctx.change(|shard| shard.record(index, &ended));
+            ctx.change(|shard| shard.record(index, &ended));
             let queued = ended.ok().filter(|it| !it.skipped).map(|it| it.queued_seconds);
             adapt_pace(ctx, index, began, queued);
-            goes_on
         }
     }
 }
 
 /// Asks the route's next model about a document. It takes no place of the window, which is sized by
 /// the first model's limits; the number of pending activities bounds it.
-async fn run_escalated<W: HasPart<Shard> + 'static>(ctx: WorkflowContext<W>, task: DocumentTask) {
+async fn run_escalated<W: HasPart<Shard> + 'static>(ctx: &WorkflowContext<W>, task: DocumentTask) {
     let ended =
-        ctx.execute_activity(Activities::process_document, task.clone(), options(&ctx)).await;
+        ctx.execute_activity(Activities::process_document, task.clone(), options(ctx)).await;
     ctx.change(|shard| {
         shard.outside = shard.outside.saturating_sub(1);
         match ended {
             Ok(outcome) if outcome.escalates => shard.escalate(task, &outcome),
-            ended => drop(shard.record(task.index, &ended)),
+            ended => shard.record(task.index, &ended),
         }
     });
 }
