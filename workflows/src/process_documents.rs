@@ -264,7 +264,7 @@ impl ProcessDocuments {
         };
         ctx.state_mut(|batch| {
             batch.extend_plan(plan);
-            batch.limit_opening();
+            batch.open_window();
         });
         Ok(())
     }
@@ -314,23 +314,28 @@ impl ProcessDocuments {
         self.children.take_plan(&plan);
         if let Ok(state) = &mut self.input {
             state.plan = Some(plan);
-            self.children.window = state.window();
+            self.children.most = state.window();
         }
     }
 
-    /// Sets the part of their windows that the first shards use; in a continued run, the part that
-    /// the last shards used. A window that the author states is used at once.
-    fn limit_opening(&mut self) {
+    /// Sets the window, which is small at first if the author states none, and the part of their
+    /// windows that the first shards use: in a continued run, what the last shards used.
+    fn open_window(&mut self) {
+        let children = &mut self.children;
+        children.window = children.most;
         let Ok(state) = &self.input else { return };
-        if state.totals.ended() > 0 {
-            self.children.shard.open = state.open;
-            return;
-        }
         let plan = state.plan.as_ref().filter(|plan| plan.provider_batching.is_none());
         if let Some((plan, open)) = plan.and_then(|plan| Some((plan, plan.open?)))
             && state.max_in_flight.is_none()
         {
-            self.children.limit_opening(open, plan.call_seconds);
+            if plan.ready > 0 {
+                children.limit_window(plan.ready);
+            }
+            children.limit_opening(open, plan.call_seconds);
+        }
+        if state.totals.ended() > 0 {
+            children.shard.open = state.open;
+            children.shard.call_seconds = 0;
         }
     }
 

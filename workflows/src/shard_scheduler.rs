@@ -116,6 +116,8 @@ pub(crate) struct Children {
     pub(crate) documents: u64,
     /// All places of the window.
     pub(crate) window: u32,
+    /// Places that the window may grow to.
+    pub(crate) most: u32,
     /// The next shard to start, counted from 0.
     pub(crate) next: u32,
     /// Shards that may be started.
@@ -158,6 +160,13 @@ impl Children {
         self.complete = !plan.more;
     }
 
+    /// Limits the window to the whole shards that the fleet's slots need at first, because each shard
+    /// has a workflow and a manifest in a worker's memory.
+    pub(crate) fn limit_window(&mut self, ready: u32) {
+        let places = self.most_places();
+        self.window = ready.div_ceil(places).saturating_mul(places).min(self.most);
+    }
+
     /// Limits the documents in flight at first: `documents` are divided among the shards that start
     /// at once, including those of pages still to be planned; a call is expected to take
     /// `call_seconds`.
@@ -170,7 +179,7 @@ impl Children {
 
     /// Maximum number of places that a shard can use.
     fn most_places(&self) -> u32 {
-        SHARD_WINDOW.min(self.window).min(self.shard_size).max(1)
+        SHARD_WINDOW.min(self.most.max(self.window)).min(self.shard_size).max(1)
     }
 
     /// Whether every shard has been started.
@@ -365,6 +374,10 @@ impl Children {
             running.totals = report.totals;
             self.shard.open = report.open;
             self.shard.call_seconds = 0;
+            if report.open.is_none() {
+                // Workers take all that it hands out.
+                self.window = self.window.saturating_mul(2).min(self.most.max(self.window));
+            }
             if let Some(places) = report.places {
                 running.wants = 0;
                 // Places that it has received since are free too: it cannot use them.
@@ -440,4 +453,30 @@ impl Children {
 
 fn group_id(batch: &str, group: u32) -> String {
     format!("{batch}/group-{group:04}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_has_few_shards_until_workers_take_all_that_they_hand_out() {
+        let plan = Plan { documents: 20_000, shard_size: 500, ..Plan::default() };
+        let mut children = Children { most: 20_000, ..Children::default() };
+        children.take_plan(&plan);
+        children.limit_window(800);
+        children.limit_opening(400, 5);
+        assert_eq!((children.window, children.shard.open), (1_000, Some(200)));
+        let report = |open| {
+            let report = ShardReport { open, ..ShardReport::default() };
+            payload::encode(&report).expect("a report is JSON")
+        };
+        children.record_start(Child::Shard(0), 500, 500);
+        children.take_report(&report(Some(90)), None);
+        assert_eq!((children.window, children.shard.open), (1_000, Some(90)));
+        for window in [2_000, 4_000, 8_000, 16_000, 20_000, 20_000] {
+            children.take_report(&report(None), None);
+            assert_eq!(children.window, window);
+        }
+    }
 }

@@ -41,6 +41,8 @@ const FOR_EACH_SLOT: u64 = 2;
 pub(super) struct InFlight {
     /// The maximum.
     pub(super) most: u32,
+    /// [`Plan::ready`](tidegate_workflows::contract::Plan::ready).
+    pub(super) ready: u32,
     /// The initial number, if it is smaller.
     pub(super) first: Option<u32>,
     /// The assumed seconds of a call; 0 where all documents may be in flight at first.
@@ -82,10 +84,10 @@ pub(super) fn choose_window(
     let ready = u32::try_from(ready).unwrap_or(u32::MAX);
     let (first, most) = (documents(false).min(ready), documents(true));
     if first == most {
-        return InFlight { most, first: None, call_seconds: 0 };
+        return InFlight { most, ready, first: None, call_seconds: 0 };
     }
     let call = seconds_of_a_call(services, job, route, forecast);
-    InFlight { most, first: Some(first), call_seconds: whole(call.ceil()) }
+    InFlight { most, ready, first: Some(first), call_seconds: whole(call.ceil()) }
 }
 
 /// Seconds of a call of the route's first model, if known.

@@ -121,6 +121,7 @@ where
         provider_batching,
         pack: forecast.pack,
         in_flight: in_flight.most,
+        ready: in_flight.ready,
         open: in_flight.first,
         call_seconds: in_flight.call_seconds,
         heartbeat_seconds: services.heartbeats.get(&job.lane).copied().unwrap_or_default(),

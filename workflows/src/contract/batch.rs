@@ -41,6 +41,9 @@ pub struct Plan {
     pub more: bool,
     /// Documents in flight that the limits can use, by Little's law.
     pub in_flight: u32,
+    /// Documents that the fleet has slots for, and as many behind them; 0 if that limits nothing.
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
+    pub ready: u32,
     /// Documents in flight at first, while it is unknown how long calls take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
