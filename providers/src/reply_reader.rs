@@ -112,7 +112,7 @@ impl ReplyReader {
         let context = self.context(redactor, (self.vendor().0.observed)(&reply.headers));
         if !reply.is_success() {
             let error = context.refused_call(reply);
-            return Err((self.vendor().0.refused)(error, reply.status, &reply.headers));
+            return Err((self.vendor().0.refused)(error, &reply.headers));
         }
         let body = match reply.json() {
             Ok(body) => body,

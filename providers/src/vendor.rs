@@ -54,8 +54,8 @@ pub(crate) struct Profile {
     pub(crate) key_header: (&'static str, &'static str),
     pub(crate) credentials: Credentials,
     pub(crate) error_names: ErrorNames,
-    /// Refines an error by facts beyond its message, from the reply's status and headers.
-    pub(crate) refused: fn(Error, u16, &HeaderMap) -> Error,
+    /// Refines an error by facts beyond its message, from the reply's headers.
+    pub(crate) refused: fn(Error, &HeaderMap) -> Error,
     /// Reads the limits in the headers of a reply.
     pub(crate) observed: fn(&HeaderMap) -> Observed,
     pub(crate) charge: Charge,

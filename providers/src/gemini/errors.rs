@@ -9,7 +9,7 @@ use http::HeaderMap;
 use crate::{
     classify::ErrorNames,
     envelope::Envelope,
-    error::{Error, Kind},
+    error::{Error, Kind, Span},
     observed::Observed,
     wait_hint,
 };
@@ -69,12 +69,14 @@ pub(crate) fn observed(headers: &HeaderMap) -> Observed {
     }
 }
 
-/// A 429 for a day's quota advises to retry in seconds; the end of the day is correct.
-pub(crate) fn with_reset(error: Error, status: u16, headers: &HeaderMap) -> Error {
-    if error.kind == Kind::QuotaExhausted && status == 429 {
-        return Error { retry_after: Some(until_reset(wait_hint::clock(headers))), ..error };
+/// A used-up quota is told with an advice to retry in seconds. A day's quota returns at the end of the
+/// day; when money or a limit of zero returns is unknown.
+pub(crate) fn with_reset(error: Error, headers: &HeaderMap) -> Error {
+    if error.kind != Kind::QuotaExhausted {
+        return error;
     }
-    error
+    let is_of_a_day = error.span == Some(Span::Day);
+    Error { retry_after: is_of_a_day.then(|| until_reset(wait_hint::clock(headers))), ..error }
 }
 
 fn until_reset(now: DateTime<Utc>) -> Duration {

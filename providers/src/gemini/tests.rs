@@ -71,18 +71,21 @@ fn errors() {
         assert_eq!((error.kind, whole), (kind, wait.map(Duration::from_millis)), "{body}");
     }
     // A used-up day says "retry in 26 s" but returns at midnight Pacific time; a limit of 0 never
-    // returns.
-    for details in [day, none] {
+    // returns, and money when it is paid.
+    for (message, details, wait) in [
+        ("x", day, Some(3_600)),
+        ("x", none, None),
+        ("Your prepayment credits are depleted. Please retry in 26s.", json!([]), None),
+        ("Your project has exceeded its monthly spending cap.", json!([]), None),
+    ] {
         let reply = testing::reply(
             429,
             &[("date", "Fri, 20 Nov 2026 07:00:00 GMT")],
-            error(429, exhausted, "x", details).to_string(),
+            error(429, exhausted, message, details).to_string(),
         );
         let error = client().read(&REQUEST, &reply).unwrap_err();
-        assert_eq!(
-            (error.kind, error.retry_after),
-            (Kind::QuotaExhausted, Some(Duration::from_secs(3_600)))
-        );
+        let wait = wait.map(Duration::from_secs);
+        assert_eq!((error.kind, error.retry_after), (Kind::QuotaExhausted, wait), "{message}");
     }
 }
 

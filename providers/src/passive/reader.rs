@@ -110,7 +110,7 @@ impl PassiveReader {
             Of::Vendor(_) => context.refused(reply),
             Of::Provider(..) => context.refused_call(reply),
         });
-        (self.vendor().0.refused)(error, reply.status, &reply.headers)
+        (self.vendor().0.refused)(error, &reply.headers)
     }
 
     fn error_in_context(

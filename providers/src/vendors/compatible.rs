@@ -26,7 +26,7 @@ pub(super) const COMPATIBLE: Profile = Profile {
     key_header: ("authorization", "Bearer "),
     credentials: Credentials::Key,
     error_names: openai::NAMES,
-    refused: |error, _, _| error,
+    refused: |error, _| error,
     observed: openai::observed,
     charge: Charge::CAUTIOUS,
     token_buckets: false,

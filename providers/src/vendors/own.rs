@@ -38,7 +38,7 @@ impl Vendor {
         key_header: ("x-api-key", ""),
         credentials: Credentials::Key,
         error_names: anthropic::NAMES,
-        refused: |error, _, _| error,
+        refused: |error, _| error,
         observed: anthropic::observed,
         charge: Charge {
             hold: OutputHold::Expected,
@@ -99,7 +99,7 @@ impl Vendor {
         key_header: ("authorization", "Bearer "),
         credentials: Credentials::Key,
         error_names: openai::NAMES,
-        refused: |error, _, _| error,
+        refused: |error, _| error,
         observed: openai::observed,
         charge: Charge {
             hold: OutputHold::Maximum,
@@ -205,7 +205,7 @@ impl Vendor {
         key_header: ("authorization", "Bearer "),
         credentials: Credentials::KeyOrMachine,
         error_names: bedrock::NAMES,
-        refused: |error, _, _| error,
+        refused: |error, _| error,
         observed: |_| Observed::default(),
         charge: Charge {
             hold: OutputHold::Maximum,
