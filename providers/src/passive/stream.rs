@@ -84,10 +84,18 @@ impl Stream {
     }
 
     fn event(&mut self, event: Value) {
-        let last = ["message_stop", "response.completed", "response.incomplete", "error"];
+        let last = [
+            "message_stop",
+            "response.completed",
+            "response.failed",
+            "response.incomplete",
+            "error",
+        ];
         self.is_over |= text(&event, "/type").is_some_and(|kind| last.contains(&kind));
-        if Envelope::in_success(&event).is_some() {
-            self.error = Some(event);
+        // OpenAI's Responses hold the error of a failed one.
+        let mut places = [Some(&event), event.get("response")].into_iter().flatten();
+        if let Some(error) = places.find(|value| Envelope::in_success(value).is_some()) {
+            self.error = Some(error.clone());
             return;
         }
         self.written = self.written.saturating_add(written(&event));

@@ -218,4 +218,12 @@ fn an_error_inside_a_stream_is_one() {
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     stream.hear(format!("event: error\ndata: {error}\n\n").as_bytes());
     assert_eq!(stream.finish().unwrap_err().kind, Kind::Overloaded);
+    let mut stream = Stream::new(Vendor::OPENAI, 200, HeaderMap::new());
+    let begun = json!({"type": "response.created", "response": {"error": null, "output": []}});
+    let failed = json!({"type": "response.failed", "response": {"status": "failed",
+        "error": {"code": "rate_limit_exceeded", "message": "Please try again in 9s."}}});
+    stream.hear(format!("data: {begun}\n\ndata: {failed}\n\n").as_bytes());
+    assert!(stream.is_over());
+    let error = stream.finish().unwrap_err();
+    assert_eq!((error.kind, error.retry_after), (Kind::RateLimited, Some(Duration::from_secs(9))));
 }
