@@ -50,11 +50,14 @@ pub(crate) fn usage(body: &Value) -> Option<Usage> {
     let tokens = |field| count(usage, &[field]).unwrap_or(0);
     let prompt = tokens("promptTokenCount");
     let cache_read = tokens("cachedContentTokenCount").min(prompt);
+    let input = prompt.saturating_add(tokens("toolUsePromptTokenCount"));
+    let stated = tokens("candidatesTokenCount").saturating_add(tokens("thoughtsTokenCount"));
     Some(Usage {
-        uncached_input: (prompt - cache_read).saturating_add(tokens("toolUsePromptTokenCount")),
+        uncached_input: input - cache_read,
         cache_read,
         cache_write: 0,
-        output: tokens("candidatesTokenCount").saturating_add(tokens("thoughtsTokenCount")),
+        // Some versions count thoughts only in the total.
+        output: stated.max(tokens("totalTokenCount").saturating_sub(input)),
     })
 }
 
@@ -72,6 +75,8 @@ mod tests {
             usage(&whole),
             Some(Usage { uncached_input: 43, cache_read: 60, cache_write: 0, output: 12 })
         );
+        let hidden = json!({"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":7,"totalTokenCount":150}});
+        assert_eq!(usage(&hidden).unwrap().output, 50, "thoughts in the total alone");
         let blocked = json!({"usageMetadata":{"promptTokenCount":100,"totalTokenCount":100}});
         assert_eq!(usage(&blocked), Some(Usage { uncached_input: 100, ..Usage::default() }));
         let odd = json!({"usageMetadata":{"promptTokenCount":1,"cachedContentTokenCount":9,"thoughtsTokenCount":-1}});

@@ -95,7 +95,9 @@ fn read(body: &Value) -> Option<Read> {
     }
     vectors.sort_by_key(|(index, _)| *index);
     let whole = vectors.iter().enumerate().all(|(place, (index, _))| place == *index);
-    let input = count(body, &["usage", "prompt_tokens"]);
+    // Voyage states only the total, which is the same.
+    let names = ["prompt_tokens", "total_tokens"];
+    let input = names.iter().find_map(|name| count(body, &["usage", name]));
     let usage = input.map(|input| Usage { uncached_input: input, ..Usage::default() });
     whole.then(|| (vectors.into_iter().map(|(_, vector)| vector).collect(), usage))
 }
@@ -128,6 +130,8 @@ mod tests {
         let (vectors, usage) = read(&body).unwrap();
         assert_eq!(vectors, [[1.0, 0.0], [0.5, -0.25]]);
         assert_eq!(usage, Some(Usage { uncached_input: 7, ..Usage::default() }));
+        let voyage = json!({"data": [{"embedding": [0.5]}], "usage": {"total_tokens": 7}});
+        assert_eq!(read(&voyage).unwrap().1, usage);
         for broken in [
             json!({"data": [{"index": 1, "embedding": [1.0]}]}),
             json!({"data": [{"index": 0, "embedding": []}]}),

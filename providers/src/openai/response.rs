@@ -91,13 +91,15 @@ fn with_reasoning(usage: &Value, input: u64, output: u64) -> u64 {
 pub(super) fn normalised(body: &Value, fields: &Fields) -> Option<Usage> {
     let usage = body.get("usage")?;
     let input = count(usage, &[fields.input])?;
-    // Beside the details: Moonshot and `DeepSeek`.
-    let cached = count(usage, &[fields.details, "cached_tokens"])
-        .or_else(|| count(usage, &["cached_tokens"]))
-        .or_else(|| count(usage, &["prompt_cache_hit_tokens"]));
-    let cache_read = cached.unwrap_or(0).min(input);
-    let cache_write =
-        count(usage, &[fields.details, "cache_write_tokens"]).unwrap_or(0).min(input - cache_read);
+    // Beside the details: Moonshot, `DeepSeek`, and gateways to Anthropic.
+    let part = |name, others: &[&str]| {
+        let beside = || others.iter().find_map(|name| count(usage, &[name]));
+        count(usage, &[fields.details, name]).or_else(beside).unwrap_or(0)
+    };
+    let beside = ["cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens"];
+    let cache_read = part("cached_tokens", &beside).min(input);
+    let cache_write = part("cache_write_tokens", &["cache_creation_input_tokens"]);
+    let cache_write = cache_write.min(input - cache_read);
     Some(Usage {
         uncached_input: input - cache_read - cache_write,
         cache_read,
@@ -132,7 +134,9 @@ mod tests {
         let hidden =
             json!({"usage":{"prompt_tokens":20,"completion_tokens":98,"total_tokens":523}});
         assert_eq!(usage(&hidden).unwrap().output, 503);
-        for cached in ["cached_tokens", "prompt_cache_hit_tokens"] {
+        let written = json!({"usage":{"prompt_tokens":100,"completion_tokens":7,"cache_creation_input_tokens":30}});
+        assert_eq!(usage(&written).unwrap().cache_write, 30, "gateways to Anthropic");
+        for cached in ["cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens"] {
             let body = json!({"usage":{"prompt_tokens":100,"completion_tokens":7, cached: 64}});
             assert_eq!(usage(&body).unwrap().cache_read, 64, "{cached}");
         }
