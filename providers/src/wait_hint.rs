@@ -88,7 +88,7 @@ fn epoch(text: &str) -> Option<DateTime<Utc>> {
 }
 
 /// A plain decimal number of `unit` seconds; no sign, no exponent.
-fn decimal(text: &str, unit: f64) -> Option<Duration> {
+pub(crate) fn decimal(text: &str, unit: f64) -> Option<Duration> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number: f64 = if plain { text.parse().ok()? } else { return None };
     believable(Duration::try_from_secs_f64(number * unit).ok()?)
@@ -115,7 +115,8 @@ pub(crate) fn units(text: &str) -> Option<Duration> {
         };
         seconds += number * unit;
         any = true;
-        rest = after[letters..].trim_start_matches(' ');
+        rest = after[letters..].trim_start_matches([' ', ',']);
+        rest = rest.strip_prefix("and ").unwrap_or(rest);
     }
     any.then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
 }
@@ -233,6 +234,8 @@ mod tests {
             ("Too many requests. Try again in about 97 seconds.",        Some(97_000)),
             ("Your rate limit resets in ~5s.",                           Some(5_000)),
             ("It will reset in 5 days 10 hours.",                        Some(130 * 3_600_000)),
+            ("Please try again in 1 minute and 30 seconds.",             Some(90_000)),
+            ("Please try again in 1 minute, 30 seconds, or later.",      Some(90_000)),
             ("Please try again in 1d2h3m.",                              Some(1_563 * 60_000)),
             ("Limit reached, resets at 2026-11-20T12:01:37Z.",           Some(97_000)),
             ("Limit reached, resets at noon",                            None),

@@ -102,12 +102,19 @@ fn is_larger_than_limit(message: &str) -> bool {
 }
 
 /// Reads the headers `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, which come with
-/// successes and 429s. Groq's headers of requests are daily (console.groq.com/docs/rate-limits);
-/// they are ignored, because limits per minute are needed.
+/// successes and 429s; Cerebras and Mistral add `-minute` to their names. Groq's headers of requests
+/// are daily (console.groq.com/docs/rate-limits); they are ignored, because limits per minute are
+/// needed.
 pub(crate) fn observed(headers: &HeaderMap) -> Observed {
     let window = |what| {
-        let header = |begin| wait_hint::text(headers, &format!("x-ratelimit-{begin}-{what}"));
-        let reset = header("reset").and_then(wait_hint::units);
+        let header = |begin| {
+            let name = format!("x-ratelimit-{begin}-{what}");
+            let of_a_minute = || wait_hint::text(headers, &format!("{name}-minute"));
+            wait_hint::text(headers, &name).or_else(of_a_minute)
+        };
+        let reset = header("reset");
+        let reset = reset
+            .and_then(|reset| wait_hint::units(reset).or_else(|| wait_hint::decimal(reset, 1.0)));
         let window = Window::read(header("limit"), header("remaining"), reset)?;
         (!window.is_of_a_day()).then_some(window)
     };
@@ -142,6 +149,20 @@ mod tests {
             remaining: Some(17_997),
             reset: Some(Duration::from_micros(7_660)),
         };
+        assert_eq!((observed.tokens, observed.requests), (Some(tokens), None));
+    }
+
+    /// Cerebras's documented headers.
+    #[test]
+    fn a_limits_name_may_say_that_it_is_of_a_minute() {
+        let observed = observed(&testing::headers(&[
+            ("x-ratelimit-limit-requests-day", "1000000000"),
+            ("x-ratelimit-limit-tokens-minute", "60000"),
+            ("x-ratelimit-remaining-tokens-minute", "59000"),
+            ("x-ratelimit-reset-tokens-minute", "1.5"),
+        ]));
+        let reset = Some(Duration::from_millis(1_500));
+        let tokens = Window { limit: Some(60_000), remaining: Some(59_000), reset };
         assert_eq!((observed.tokens, observed.requests), (Some(tokens), None));
     }
 
