@@ -44,10 +44,13 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
     })
 }
 
-/// The parts of every message; other items are the model's reasoning and tools.
+/// The parts of every message; other items are the model's reasoning and tools, and messages on the
+/// way to the answer.
 fn parts(output: &[Value]) -> impl Iterator<Item = &Value> {
-    let messages =
-        output.iter().filter(|item| item.get("type").and_then(Value::as_str) == Some("message"));
+    let is = |item: &Value, field, word| item.get(field).and_then(Value::as_str) == Some(word);
+    let messages = output
+        .iter()
+        .filter(move |item| is(item, "type", "message") && !is(item, "phase", "commentary"));
     messages.filter_map(|message| message.get("content").and_then(Value::as_array)).flatten()
 }
 

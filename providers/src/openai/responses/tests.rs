@@ -38,6 +38,10 @@ fn answers() {
         (success("incomplete", Some("max_output_tokens"), content), "Yes!", StopReason::MaxTokens),
         (success("incomplete", Some("max_output_tokens"), json!([])), "", StopReason::MaxTokens),
     ];
+    let mut looks_first = cases[0].0.clone();
+    let before = json!({"type":"message","phase":"commentary","content":[{"type":"output_text","text":"I look."}]});
+    looks_first["output"].as_array_mut().unwrap().insert(1, before);
+    let cases = cases.into_iter().chain([(looks_first, "Yes!", StopReason::EndTurn)]);
     for (body, answer, stop_reason) in cases {
         let completion = client().read(&REQUEST, &testing::json(200, &body)).unwrap();
         assert_eq!((completion.answer.as_str(), completion.stop_reason), (answer, stop_reason));
