@@ -70,19 +70,14 @@ impl Classifier {
 }
 
 /// Whether an invalid request is refused for its model, so that every other call of the model would
-/// be refused too. All documents share a call's address, so that a 404 concerns the model or
-/// `base-url`. Some vendors send a 400 with these messages, in addition to those of
-/// [`rules`](crate::rules):
-///
-/// * `The provided model identifier is invalid` (Bedrock, `ValidationException`)
-/// * `Invalid model: x` (Mistral)
+/// be refused too, in addition to [`rules`](crate::rules). All documents share a call's address, so
+/// that a 404 concerns the model or `base-url`; a 410 concerns a model that has been withdrawn.
 pub(crate) fn is_about_the_model(status: u16, envelope: &Envelope) -> bool {
     let says = |parts: &&[&str]| envelope.has_message(parts);
     if !says(&["model"].as_slice()) && NAMED_BY_ONE_REQUEST.iter().any(says) {
         return false;
     }
-    let is_named = envelope.codes.iter().any(|code| code == "model_not_found");
-    is_named || status == 404 || (status == 400 && says_that_the_model_is_unknown(envelope))
+    matches!(status, 404 | 410) || envelope.codes.iter().any(|code| code == "model_not_found")
 }
 
 /// Messages of a 404 that concern only one request, not the model: an object is missing in the
@@ -95,12 +90,6 @@ const NAMED_BY_ONE_REQUEST: &[&[&str]] = &[
     &["file not found"],
     &["with id", "not found"],
 ];
-
-/// Whether the message says that the model is unknown.
-pub(crate) fn says_that_the_model_is_unknown(envelope: &Envelope) -> bool {
-    let says = |parts: &[&str]| envelope.has_message(parts);
-    says(&["model identifier is invalid"]) || says(&["invalid model:"])
-}
 
 /// The kind by status alone.
 ///
@@ -115,7 +104,7 @@ pub(crate) fn by_status(status: u16) -> Kind {
         413 => Kind::TooLarge,
         408 | 409 | 421 | 424 | 425 | 499 => Kind::Transient,
         446 | 451 => Kind::ContentRefused,
-        405 => Kind::Unsupported,
+        405 | 501 => Kind::Unsupported,
         429 => Kind::RateLimited,
         503 | 529 => Kind::Overloaded,
         504 | 524 => Kind::Timeout,

@@ -16,9 +16,10 @@ const MAX_DEPTH: usize = 8;
 const MAX_ELEMENTS: usize = 4;
 
 /// Fields that may hold another level of the error.
-const INNER: [&str; 13] = [
+const INNER: [&str; 14] = [
     "error",
     "errors",
+    "error_chain",
     "innererror",
     "inner_error",
     "external_model_error",
@@ -167,6 +168,13 @@ impl Envelope {
                 }
                 for message in MESSAGES.iter().filter_map(|name| fields.get(*name)) {
                     self.visit(message, depth + 1);
+                }
+                // Pydantic: its message does not name the field.
+                let field = fields.get("loc").and_then(Value::as_array).and_then(|loc| loc.last());
+                if let (Some(field), Some(message)) =
+                    (field.and_then(Value::as_str), self.messages.last_mut())
+                {
+                    message.insert_str(0, &format!("{field}: "));
                 }
                 for code in CODES.iter().filter_map(|name| fields.get(*name)) {
                     self.code(code);

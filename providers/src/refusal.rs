@@ -98,7 +98,6 @@ impl<'a> Context<'a> {
             || self.classifier.by_code(status, envelope).is_some()
             || self.classifier.by_type(status, envelope).is_some()
             || known_names::has_one(envelope)
-            || classify::says_that_the_model_is_unknown(envelope)
     }
 
     fn classified(self, reply: &Reply, status: u16, envelope: &Envelope) -> Error {

@@ -117,7 +117,8 @@ const fn spent_on(statuses: Statuses, span: Span, sign: Sign) -> Row {
 use Sign::{Name, Number, OneOfEach, Says, SaysOne};
 
 /// Limits that refill, in a message or a name.
-const RATES: &[&str] = &["rate limit", "too many requests", "qps", "request limit reached"];
+const RATES: &[&str] =
+    &["rate limit", "too many requests", " qps", "request limit reached", "throttled"];
 
 /// What a request has in tokens.
 const LENGTHS: &[&str] = &["token", "prompt", "input length", "input is", "characters", "长度"];
@@ -140,6 +141,7 @@ const TOO_LONG: &[&str] = &[
     "request entity too large",
     "text too long",
     "required for long context",
+    "supported sequence length",
     "too large to process",
     // vLLM: a bound on the answer that is computed, because the prompt leaves no room.
     "tokens must be at least 1, got -",
@@ -156,6 +158,7 @@ const EXCEEDS: &[&str] = &[
     "too many",
     "longer than",
     "larger than",
+    "max allowed",
     "more than max",
     "must be less than",
     "must have less than",
@@ -177,7 +180,11 @@ const CAPS: &[&str] = &[
 
 /// A bound that the model does not take.
 const CAP_EXCEEDS: &[&str] = &[
+    "above maximum",
+    "cannot be greater than",
+    "in range",
     "is too large",
+    "max allowed",
     "must be less than",
     "must be at most",
     "must be no more than",
@@ -185,6 +192,7 @@ const CAP_EXCEEDS: &[&str] = &[
     "maximum allowed",
     "supported range",
     "range of",
+    "should be [",
     "tokens you requested exceed",
 ];
 
@@ -264,7 +272,8 @@ const FILTERED: &[&str] = &[
     "flagged by moderation",
     "inappropriate content",
     "new_sensitive",
-    "prompt injection attack",
+    "prompt injection",
+    "response blocked",
     // Not "your account was flagged".
     "content was flagged",
     "input was flagged",
@@ -276,7 +285,8 @@ const FILTERED: &[&str] = &[
 ];
 
 /// What a filter finds.
-const SENSITIVE: &[&str] = &["sensitivecontent", "sensitive content", "sensitive word"];
+const SENSITIVE: &[&str] =
+    &["sensitivecontent", "sensitive content", "sensitive word", "illegaldetected"];
 
 /// Limits of a day, in the message of a 429.
 const DAILY: &[&str] =
@@ -285,8 +295,9 @@ const DAILY: &[&str] =
 /// A longer limit; not "limited to".
 const LIMITS: &[&str] = &["limit ", "limits ", "quota", "cap ", "allocation", "allowance"];
 
-/// The reasoning's bound, a parameter that all documents of a batch share.
-const THINKING: &[&str] = &["thinking_budget", "thinking budget", "budget_tokens"];
+/// Parameters that all documents of a batch share: the reasoning's bound, and the schema.
+const OF_ALL_DOCUMENTS: &[&str] =
+    &["thinking_budget", "thinking budget", "budget_tokens", "invalid schema for response_format"];
 
 /// What a filter looks at, or the filter.
 const CONTENT: &[&str] = &["content", "prompt", "guardrail", "moderation", "safety"];
@@ -298,6 +309,7 @@ const WITHHELD: &[&str] = &[
     "violates",
     "violating",
     "violation",
+    "violated content",
     "violated our",
     "violated the",
     "content is blocked",
@@ -314,6 +326,7 @@ const WITHHELD: &[&str] = &[
     "blocked by content",
     "blocked by guardrail",
     "blocked by the guardrail",
+    "blocked by model armor",
     "blocked by moderation",
     "blocked by safety",
     "blocked due to",
@@ -332,6 +345,37 @@ const WITHHELD: &[&str] = &[
     "triggered",
     "safety check",
 ];
+
+/// The account's plan lacks the model.
+const NOT_IN_PLAN: &[&str] = &["plan does not yet include access to", "plan not support model"];
+
+/// The model's name is unknown, in one phrase.
+const NO_MODEL: &[&str] = &[
+    "invalid model:",
+    "invalid model id",
+    "invalid model name",
+    "model identifier is invalid",
+    "model not exist",
+    "model not found",
+    "no such model",
+    "non-serverless model",
+    "not a valid model",
+    "unknown model",
+    "模型不存在",
+];
+
+/// The model lacks a feature that all documents of a batch use, in one phrase.
+const NO_FEATURE: &[&str] = &[
+    "is deprecated for this model",
+    "method not allowed",
+    "on-demand throughput",
+    "unrecognized request argument",
+    "unsupported parameter",
+];
+
+/// Signs of a limit at once.
+const AT_ONCE: &[&str] =
+    &["concurren", "too many connections", "parallel", "in flight", "in-flight", "并发"];
 
 const ROWS: &[Row] = &[
     // A limit of a minute that `DashScope` gives the name of a spent account.
@@ -371,6 +415,7 @@ const ROWS: &[Row] = &[
     // The document does not fit.
     row(Statuses::Any, Name("context_length_exceeded"), Kind::TooLarge),
     row(Statuses::Any, Name("exceed_context_size_error"), Kind::TooLarge),
+    row(Statuses::Any, Name("max_tokens_per_request"), Kind::TooLarge),
     row(Statuses::Any, Name("tokens_limit_reached"), Kind::TooLarge),
     row(Statuses::Request, Number("1261"), Kind::TooLarge),
     row(Statuses::Any, OneOfEach(TEXTS, &["string too long"]), Kind::TooLarge),
@@ -379,7 +424,7 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Says(&["n_keep", "n_ctx"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "max_new_tokens", "must be <="]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "must have less than", "tokens"]), Kind::TooLarge),
-    row(Statuses::Request, SaysOne(THINKING), Kind::Unsupported),
+    row(Statuses::Request, SaysOne(OF_ALL_DOCUMENTS), Kind::Unsupported),
     // With a 429, "too many tokens" means those of a minute.
     row(Statuses::Request, OneOfEach(LENGTHS, EXCEEDS), Kind::TooLarge),
     row(Statuses::Request, Says(&["reduce the length of"]), Kind::TooLarge),
@@ -410,9 +455,15 @@ const ROWS: &[Row] = &[
         OneOfEach(&["quota"], &["exceed", "reached", "exhausted"]),
     ),
     spent_on(Statuses::Only(&[403]), Span::Month, Says(&["used all your"])),
-    spent_on(Statuses::TooMany, Span::Month, SaysOne(&["/ month", "per month", "weekly"])),
+    spent_on(
+        Statuses::TooMany,
+        Span::Month,
+        SaysOne(&["/ month", "per month", "per week", "weekly"]),
+    ),
     spent(Span::Month, OneOfEach(&["monthly", "weekly"], LIMITS)),
     spent(Span::Month, OneOfEach(PLANS, REACHED)),
+    // Some send a limit that refills as a refusal of the request or the key.
+    row(Statuses::Only(&[400, 403]), OneOfEach(RATES, RATES), Kind::RateLimited),
     // Withheld answers.
     row(Statuses::Any, Name("content_filter"), Kind::ContentRefused),
     row(Statuses::Any, Name("data_inspection_failed"), Kind::ContentRefused),
@@ -426,16 +477,20 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Name("moderation_blocked"), Kind::ContentRefused),
     row(Statuses::Any, Says(&["guardrail", "violat"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["guardrail", "intervened"]), Kind::ContentRefused),
-    row(Statuses::Request, SaysOne(&["敏感", "涉嫌违规", "审核不通过"]), Kind::ContentRefused),
+    row(Statuses::Request, SaysOne(&["敏感", "违规", "审核不通过"]), Kind::ContentRefused),
     row(Statuses::Any, OneOfEach(CONTENT, WITHHELD), Kind::ContentRefused),
     // The key, in a request's refusal.
     row(
         Statuses::Request,
-        OneOfEach(&["api key"], &["incorrect", "invalid", "not valid"]),
+        OneOfEach(&["api key", "authorization header"], &["incorrect", "invalid", "not valid"]),
         Kind::Unauthorized,
     ),
     row(Statuses::Request, Name("organization_restricted"), Kind::Unauthorized),
     row(Statuses::Request, Says(&["organization has been disabled"]), Kind::Unauthorized),
+    // An account that is inactive or locked.
+    row(Statuses::Limit, Number("1110"), Kind::Unauthorized),
+    row(Statuses::Limit, Number("1112"), Kind::Unauthorized),
+    row(Statuses::Limit, Number("1121"), Kind::Unauthorized),
     row(Statuses::Any, Name("status_code 1004"), Kind::Unauthorized),
     row(Statuses::Any, Name("status_code 2049"), Kind::Unauthorized),
     // `MiniMax`: requests, tokens, connections, growth.
@@ -456,29 +511,19 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Number("1211"), Kind::UnknownModel),
     row(Statuses::Any, Number("1311"), Kind::UnknownModel),
     row(Statuses::Any, Name("status_code 2061"), Kind::UnknownModel),
-    row(
-        Statuses::Any,
-        SaysOne(&["plan does not yet include access to", "plan not support model"]),
-        Kind::UnknownModel,
-    ),
-    row(Statuses::Request, Says(&["模型不存在"]), Kind::UnknownModel),
-    row(Statuses::Request, Says(&["non-serverless model"]), Kind::UnknownModel),
-    row(Statuses::Request, Says(&["not a valid model"]), Kind::UnknownModel),
-    row(Statuses::Request, Says(&["model not exist"]), Kind::UnknownModel),
-    row(Statuses::Request, Says(&["model not found"]), Kind::UnknownModel),
-    row(Statuses::Request, Says(&["unknown model"]), Kind::UnknownModel),
-    row(Statuses::Request, Says(&["no such model"]), Kind::UnknownModel),
+    row(Statuses::Request, Name("invalid_model"), Kind::UnknownModel),
+    row(Statuses::Request, Name("model_decommissioned"), Kind::UnknownModel),
+    row(Statuses::Request, Name("model_not_supported"), Kind::UnknownModel),
+    row(Statuses::Any, SaysOne(NOT_IN_PLAN), Kind::UnknownModel),
+    row(Statuses::Request, SaysOne(NO_MODEL), Kind::UnknownModel),
     row(Statuses::Request, Says(&["the model", "does not exist"]), Kind::UnknownModel),
     // … and the features that the batch uses.
     row(Statuses::Request, Name("unsupported_parameter"), Kind::Unsupported),
     row(Statuses::Request, Name("unsupported_value"), Kind::Unsupported),
-    row(Statuses::Request, Says(&["unsupported parameter"]), Kind::Unsupported),
-    row(Statuses::Request, Says(&["is deprecated for this model"]), Kind::Unsupported),
+    row(Statuses::Request, Name("unknown_parameter"), Kind::Unsupported),
+    row(Statuses::Request, Name("OperationNotSupported"), Kind::Unsupported),
+    row(Statuses::Request, SaysOne(NO_FEATURE), Kind::Unsupported),
     row(Statuses::Request, Says(&["not supported", "this model"]), Kind::Unsupported),
-    row(Statuses::Request, Says(&["unrecognized request argument"]), Kind::Unsupported),
-    row(Statuses::Request, Says(&["on-demand throughput"]), Kind::Unsupported),
-    row(Statuses::Request, Says(&["invalid schema for response_format"]), Kind::Unsupported),
-    row(Statuses::Request, Says(&["method not allowed"]), Kind::Unsupported),
 ];
 
 /// The table's meaning of a refusal; `None` if no row matches. `wait` is the provider's requested
@@ -527,10 +572,7 @@ pub(crate) fn span_of(wait: Duration) -> Span {
 pub(crate) fn span(kind: Kind, status: u16, envelope: &Envelope) -> Option<Span> {
     match kind {
         Kind::RateLimited => {
-            let at_once = envelope.has_message(&["concurren"])
-                || envelope.has_message(&["too many connections"])
-                || envelope.has_message(&["parallel requests"])
-                || envelope.has_message(&["in flight"]);
+            let at_once = envelope.has_one_of_each(AT_ONCE, AT_ONCE);
             Some(if at_once { Span::Concurrency } else { Span::Minute })
         }
         Kind::QuotaExhausted if status == 402 || status == 412 => Some(Span::Credit),
@@ -672,6 +714,37 @@ mod tests {
             (400, r#"{"error":{"message":"Your prompt may violate our usage policy."}}"#, withheld),
             (400, r#"{"error":{"message":"The request is blocked by guardrail policy."}}"#, withheld),
             (400, r#"{"error":{"message":"This organization has been disabled."}}"#, Kind::Unauthorized),
+            (424, r#"{"error":[{"code":2017,"message":"Response blocked due to security configurations"}]}"#, withheld),
+            (403, r#"{"error":{"message":"Request blocked: prompt injection detected"}}"#, withheld),
+            (400, r#"{"error":{"message":"Blocked by Model Armor Floor Setting: The prompt violated Responsible AI settings."}}"#, withheld),
+            (400, r#"{"error":{"message":"{'error': 'Violated content safety policy'}"}}"#, withheld),
+            (400, r#"{"error":{"code":"OperationDenied.TextIllegalDetected","message":"x"}}"#, withheld),
+            (400, r#"{"error":{"message":"输入内容含有违规信息"}}"#, withheld),
+            // A locked account, and a key in a form that the gateway does not take.
+            (429, r#"{"error":{"code":"1112","message":"x"}}"#, Kind::Unauthorized),
+            (400, r#"{"success":false,"errors":[{"code":6003,"message":"Invalid request headers","error_chain":[{"code":6111,"message":"Invalid format for Authorization header"}]}]}"#, Kind::Unauthorized),
+            // Limits that refill, with other statuses.
+            (403, r#"{"message":"You have exceeded a secondary rate limit."}"#, Kind::RateLimited),
+            (403, r#"{"error":{"errors":[{"reason":"userRateLimitExceeded","message":"User Rate Limit Exceeded"}],"code":403}}"#, Kind::RateLimited),
+            (400, r#"{"message":"all requests were throttled by remote service"}"#, Kind::RateLimited),
+            // Models that are unknown or gone.
+            (400, r#"{"error":{"code":"model_decommissioned","message":"x"}}"#, Kind::UnknownModel),
+            (400, r#"{"error":{"code":"model_not_supported","message":"x"}}"#, Kind::UnknownModel),
+            (400, r#"{"error":{"type":"invalid_model","message":"x","code":400}}"#, Kind::UnknownModel),
+            (400, r#"{"error":{"message":"Invalid model name passed in model=m","code":"400"}}"#, Kind::UnknownModel),
+            (400, r#"{"error":{"message":"invalid model ID"}}"#, Kind::UnknownModel),
+            // The bound of the answer.
+            (400, r#"{"error":{"message":"max_tokens=131073 cannot be greater than max_model_len=max_total_tokens=8192."}}"#, Kind::OutputCapTooLarge),
+            (400, r#"{"error":{"message":"Invalid 'max_output_tokens': integer above maximum value.","code":"integer_above_max_value"}}"#, Kind::OutputCapTooLarge),
+            (400, r#"{"error":{"message":"the max_completion_tokens should be [2, 2048]"}}"#, Kind::OutputCapTooLarge),
+            (422, r#"{"detail":[{"type":"less_than_equal","loc":["body","max_tokens"],"msg":"Input should be less than or equal to 4096"}]}"#, Kind::OutputCapTooLarge),
+            // Texts that a call for vectors takes together.
+            (400, r#"{"error":{"message":"Requested 308527 tokens, max 300000 tokens per request","code":"max_tokens_per_request"}}"#, large),
+            (400, r#"{"detail":"The max allowed tokens per submitted batch is 120000. Your batch has 150000 tokens."}"#, large),
+            (400, r#"{"error":"the maximum supported sequence length is just 8192!"}"#, large),
+            (400, r#"{"error":{"message":"Invalid schema for response_format 'a': property names exceed 120000 characters."}}"#, Kind::Unsupported),
+            (400, r#"{"error":{"message":"Unknown parameter: 'x'.","code":"unknown_parameter"}}"#, Kind::Unsupported),
+            (400, r#"{"error":{"message":"x","code":"OperationNotSupported"}}"#, Kind::Unsupported),
             // The reasoning's bound, which all documents share.
             (400, r#"{"error":{"message":"Unable to submit request because thinking_budget is out of range; supported values are integers from 1 to 24576."}}"#, Kind::Unsupported),
         ];

@@ -117,6 +117,8 @@ fn errors_of_other_vendors_behind_a_gateway() {
         (400, json!({"error":{"message":"Model Not Exist","type":"invalid_request_error"}}), Kind::UnknownModel),
         (404, json!({"error":{"message":"Model with id 'x' not found.","code":404}}),       Kind::UnknownModel),
         (404, json!({"detail":"Not Found"}),                                              Kind::UnknownModel),
+        (410, json!({"title":"Gone","detail":"The model 'x' has reached its end of life"}), Kind::UnknownModel),
+        (501, json!({"error":{"code":501,"message":"no chat","type":"not_supported_error"}}), Kind::Unsupported),
         (404, json!({"error":{"message":"Vector store with id 'vs_1' not found.","type":"invalid_request_error"}}), Kind::InvalidRequest),
         (404, json!({"error":{"message":"No such File object: file-1","type":"invalid_request_error"}}), Kind::InvalidRequest),
         (404, json!({"error":{"message":"No endpoints found that support image input","code":404}}), Kind::InvalidRequest),
