@@ -239,6 +239,8 @@ async fn answers_are_those_of_single_calls() {
     let refused = json!({"content": [], "stop_reason": "refusal", "usage": {"input_tokens": 3, "output_tokens": 1}});
     let overloaded =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Later."}});
+    let bound = json!({"type": "error", "error": {"type": "invalid_request_error",
+        "message": "max_tokens: 204096 > 64000, which is the maximum allowed number of output tokens"}});
     let chat = json!({"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3, "completion_tokens": 1}});
     let anthropic = |result: Value| json!({"id": "b", "custom_id": "k-7", "result": result});
     let openai = |response: Value| json!({"output_file_id": "f", "custom_id": "k-7", "response": response, "error": null});
@@ -265,6 +267,11 @@ async fn answers_are_those_of_single_calls() {
             ANTHROPIC,
             anthropic(json!({"type": "errored", "error": overloaded})),
             Some(Err(Kind::Overloaded)),
+        ),
+        (
+            ANTHROPIC,
+            anthropic(json!({"type": "errored", "error": bound})),
+            Some(Err(Kind::OutputCapTooLarge)),
         ),
         (ANTHROPIC, anthropic(json!({"type": "expired"})), None),
         (CHAT, openai(json!({"status_code": 200, "body": chat})), Some(Ok("Yes"))),

@@ -99,8 +99,8 @@ impl BatchVendor for MessageBatches {
 fn read_line(line: &Value) -> Option<(String, Option<Reply>)> {
     let reply = match text(line, "/result/type")? {
         "succeeded" => Some(Reply::from_json(200, line.pointer("/result/message")?)),
-        // The line has no status: the error's name decides its kind.
-        "errored" => Some(Reply::from_json(500, line.pointer("/result/error")?)),
+        // The line has no status: it is read as an error in a success.
+        "errored" => Some(Reply::from_json(200, line.pointer("/result/error")?)),
         _ => None,
     };
     Some((text(line, "/custom_id")?.to_owned(), reply))
