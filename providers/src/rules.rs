@@ -243,6 +243,8 @@ const NO_MONEY: &[&str] = &[
     "credit limit exceeded",
     "crossed budget",
     "exceeded budget",
+    "no credit",
+    "no remaining credit",
     "out of balance",
     "out of budget",
     "out of credit",
@@ -543,10 +545,10 @@ pub(crate) fn find(
 /// The status that an error in a success would have as a refusal. Without one of its own, its words
 /// decide.
 pub(crate) fn status_in_success(envelope: &Envelope) -> u16 {
-    envelope.status.unwrap_or_else(|| {
-        let is_limit = envelope.has_one_of_each(RATES, RATES);
-        let as_refusal = if is_limit { 429 } else { 400 };
-        if is_limit || find(as_refusal, envelope, None).is_some() { as_refusal } else { 500 }
+    envelope.status.unwrap_or_else(|| match find(400, envelope, None) {
+        Some((Kind::RateLimited, _)) => 429,
+        Some(_) => 400,
+        None => 500,
     })
 }
 
@@ -675,6 +677,7 @@ mod tests {
             (401, r#"{"error":{"message":"Authentication Error, ExceededBudget: User=u over budget. Spend=1.2, Budget=1.0","code":"auth_error"}}"#, spent),
             (429, r#"{"error":{"message":"No deployments available - crossed budget: Exceeded budget for deployment m","code":"429"}}"#, spent),
             (429, r#"{"error":{"message":"You are out of credits."}}"#, spent),
+            (429, r#"{"error":{"message":"Your organization has no remaining credits."}}"#, spent),
             (400, r#"{"error":{"message":"You're out of extra usage. Add more at claude.ai/settings/usage"}}"#, spent),
             (400, r#"{"error":{"code":"FailedOperation.ResourcePackExhausted","message":"资源包余量已用尽"}}"#, spent),
             // A plan's limits, and the owner's.
