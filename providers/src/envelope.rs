@@ -170,7 +170,8 @@ impl Envelope {
                     self.visit(message, depth + 1);
                 }
                 // Pydantic: its message does not name the field.
-                let field = fields.get("loc").and_then(Value::as_array).and_then(|loc| loc.last());
+                let place = fields.get("msg").and_then(|_| fields.get("loc"));
+                let field = place.and_then(Value::as_array).and_then(|place| place.last());
                 if let (Some(field), Some(message)) =
                     (field.and_then(Value::as_str), self.messages.last_mut())
                 {
