@@ -8,44 +8,33 @@
 mod batch;
 mod call;
 mod document;
-mod failure;
-mod failure_counts;
 mod fallback;
 mod job;
-mod lines;
-mod long;
-mod parts;
 mod progress;
 mod provider_batch;
-mod webhook;
 
 pub(crate) use batch::GroupWorkflow;
 pub use batch::{
-    Finish, Finished, GroupInput, Labels, Live, LiveChild, MarkPaused, Plan, SealShard, ShardInput,
-    ShardProgress, ShardReport,
+    Ended, Finish, Finished, GroupInput, Labels, Live, LiveChild, MarkPaused, Notify, Plan,
+    SealShard, ShardInput, ShardProgress, ShardReport,
 };
 pub use call::{CallOutcome, EmbedOutcome, SubmittedCall};
 pub use document::{
-    AskedAnswer, CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask,
-    Reused, Taken,
+    AskedAnswer, CutAnswers, DocumentOutcome, DocumentTask, FAN_IN, FailedDocument, FailureDetails,
+    LongDocument, LongOutcome, PARTS_AT_ONCE, PackOutcome, PackTask, PartTask, Parts, Reused, Step,
+    Taken,
 };
-pub use failure::FailureDetails;
-pub use failure_counts::FailureCounts;
 pub use fallback::{Because, Fallback};
 pub use job::{
-    AskedWith, Attach, Check, Deadline, Example, Job, Judge, LIKELY_OUTPUT_TOKENS, Long, LongHow,
-    Message, Mode, OnCut, Pack, Records, ResultsAs, Role, Source, Target, Task,
+    AskedWith, Attach, Check, Deadline, Example, Job, Judge, LIKELY_OUTPUT_TOKENS, Lines, Long,
+    LongHow, Message, Mode, OnCut, Pack, Records, ResultsAs, Role, Source, Target, Task,
 };
-pub use lines::Lines;
-pub use long::{LongDocument, LongOutcome, PartTask};
-pub use parts::{FAN_IN, PARTS_AT_ONCE, Parts, Step};
-pub use progress::{Progress, Totals};
+pub use progress::{FailureCounts, Progress, Totals};
 pub(crate) use progress::{eta, rfc3339};
 pub use provider_batch::{
     BatchState, CollectedBatch, OpenBatches, ProviderBatch, ProviderBatching, STOPPING,
     SubmitBatch, SubmittedBatch, SubmittedBatches,
 };
-pub use webhook::{Ended, Notify};
 
 pub use tidegate_types::{CallCounts, FailureType, WaitsFor};
 

@@ -24,7 +24,6 @@ mod names;
 mod prompt;
 mod read;
 mod table;
-mod task;
 
 pub use batch_input::BatchInput;
 pub use field::{Field, Flag, Takes};
@@ -89,7 +88,7 @@ fn check(mut input: BatchInput) -> Result<Batch, String> {
             "output is missing: a prefix for the results, such as file:///data/out/".to_owned()
         );
     }
-    task::check(&input)?;
+    checks::check_task(&input)?;
     check_checks(&input)?;
     let task = input.task.unwrap_or_default();
     let instructions = std::mem::take(&mut input.instructions);
@@ -140,7 +139,7 @@ fn check(mut input: BatchInput) -> Result<Batch, String> {
         mode: input.mode,
         // The mode "direct" excludes the provider's batch API.
         deadline: input.deadline.filter(|_| input.mode != Some(Mode::Direct)),
-        pack: task::pack(input.pack, task),
+        pack: checks::pack(input.pack, task),
         replace: input.replace == Some(true),
         reread: input.reread == Some(true),
         sample: input.sample,

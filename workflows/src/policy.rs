@@ -69,22 +69,26 @@ pub fn document(
     priority.priority_key = Some(priority_key(lane));
     // Temporal Cloud charges for keys, and equal keys order nothing.
     priority.fairness_key = (*tenant != Tenant::default()).then(|| fairness_key(tenant));
-    ActivityOptions::with_start_to_close_timeout(DOCUMENT)
-        .task_queue(lane_queue(task_queue, lane))
-        .heartbeat_timeout(heartbeat(lane, heartbeat_seconds))
-        .do_not_eagerly_execute(true)
-        .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
-        .retry_policy(retry())
-        .priority(priority)
-        .build()
+    let mut options = on_lane(task_queue, lane, DOCUMENT, heartbeat(lane, heartbeat_seconds));
+    options.priority = Some(priority);
+    options
 }
 
 /// Options of `tidegate.call` and `tidegate.embed`, for a workflow on `task_queue`, as given in
 /// `docs/temporal-door.md`.
 pub fn call(task_queue: &str, lane: &Lane) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(CALL)
+    on_lane(task_queue, lane, CALL, CALL_HEARTBEAT)
+}
+
+fn on_lane(
+    task_queue: &str,
+    lane: &Lane,
+    start_to_close: Duration,
+    heartbeat: Duration,
+) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(start_to_close)
         .task_queue(lane_queue(task_queue, lane))
-        .heartbeat_timeout(CALL_HEARTBEAT)
+        .heartbeat_timeout(heartbeat)
         .do_not_eagerly_execute(true)
         .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
         .retry_policy(retry())

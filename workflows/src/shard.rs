@@ -159,8 +159,7 @@ impl Shard {
             }
             Err(error) => {
                 let (_, spent) = failure::failed_document(taken.start, &error);
-                totals.spend += spent.spend;
-                totals.cuts += spent.cuts;
+                totals.take(spent);
                 if spent.spend.provider_calls > 0 {
                     self.mark_asked(taken.clone());
                 }
@@ -205,8 +204,7 @@ impl Shard {
             let failed = (!cancelled).then_some(failed);
             LongOutcome { failed, cancelled, ..LongOutcome::default() }
         });
-        totals.spend += ended.taken.spend;
-        totals.cuts += ended.taken.cuts;
+        totals.take(ended.taken);
         match ended.failed {
             Some(failed) => {
                 totals.fail(&failed.error_type);
@@ -231,13 +229,11 @@ impl Shard {
                 let (failed, taken) = failure::failed_document(index, error);
                 if failure::is_cancelled(error) {
                     // Not a failure: the next run of the batch takes the document up again.
-                    totals.spend += taken.spend;
-                    totals.cuts += taken.cuts;
+                    totals.take(taken);
                     return;
                 }
                 totals.fail(&failed.error_type);
-                totals.spend += taken.spend;
-                totals.cuts += taken.cuts;
+                totals.take(taken);
                 self.input.failures.push(failed);
             }
         }

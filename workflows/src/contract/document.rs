@@ -3,9 +3,9 @@
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
-use tidegate_types::{ModelId, Spend};
+use tidegate_types::{CallCounts, Lane, ModelId, Spend, Tenant, WaitsFor};
 
-use super::parts::Parts;
+use crate::contract::job::LongHow;
 
 /// One document of one shard, found by the shard's manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -214,6 +214,172 @@ pub struct PackOutcome {
     pub queued_seconds: u32,
 }
 
+/// Details of a failure: the document's use, and the resource that it waits for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FailureDetails {
+    /// Calls and waits over all attempts.
+    #[serde(flatten)]
+    pub counts: CallCounts,
+    /// Set for a `QuotaWait`, and for a `Transient` while answers cannot be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitsFor>,
+    /// Tokens of answers that are no result, without their calls.
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
+    pub discarded: Taken,
+    /// URI of the last such answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
+    /// Names of the checks that failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_checks: Vec<String>,
+    /// The answers that it was asked for and that were checked, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedAnswer>,
+}
+
+impl From<CallCounts> for FailureDetails {
+    fn from(counts: CallCounts) -> Self {
+        Self { counts, ..Self::default() }
+    }
+}
+
+/// Number of answers that are combined into one.
+pub const FAN_IN: u32 = 10;
+
+/// Parts of one document that are asked at once.
+pub const PARTS_AT_ONCE: u32 = 4;
+
+/// A document that is read in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parts {
+    /// The number of parts.
+    pub count: u32,
+    /// A hash of the text and of the way in which it was divided.
+    pub text: u64,
+    /// Handling of their answers.
+    pub how: LongHow,
+}
+
+impl Parts {
+    /// The number of steps of a level. Level 0 answers the parts; each further level combines the
+    /// answers of the level before. `None` after the level with one step, whose answer is the
+    /// result.
+    pub fn steps(&self, level: u32) -> Option<u32> {
+        let mut steps = self.count;
+        for level in 1..=level {
+            if level > 1 && steps <= 1 {
+                return None;
+            }
+            steps = match self.how {
+                LongHow::MapReduce => steps.div_ceil(FAN_IN),
+                LongHow::PerChunk => 1,
+            };
+        }
+        Some(steps)
+    }
+
+    /// A step of a level, counted from 0.
+    pub fn step(&self, level: u32, number: u32) -> Step {
+        match (level, self.how) {
+            (0, _) => Step::Part(number),
+            (_, LongHow::PerChunk) => Step::Join,
+            (_, LongHow::MapReduce) => {
+                let of = self.steps(level - 1).unwrap_or_default();
+                Step::Reduce { level, group: number, of }
+            }
+        }
+    }
+
+    /// Calls that the document takes without failures.
+    pub fn calls(&self) -> u64 {
+        match self.how {
+            LongHow::PerChunk => self.count.into(),
+            LongHow::MapReduce => (0..).map_while(|level| self.steps(level)).map(u64::from).sum(),
+        }
+    }
+}
+
+/// A step on the way from parts to a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Answers one part, counted from 0.
+    Part(u32),
+    /// Combines up to [`FAN_IN`] answers of the level below; the answer of a level's only step is
+    /// the result.
+    Reduce {
+        /// The level, counted from 1; level 0 holds the parts' own answers.
+        level: u32,
+        /// The step's number, counted from 0.
+        group: u32,
+        /// Answers of the level below.
+        of: u32,
+    },
+    /// Lists the parts' answers. No call is made.
+    Join,
+}
+
+/// One step of a document that is read in parts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartTask {
+    /// The document.
+    #[serde(flatten)]
+    pub document: DocumentTask,
+    /// Its parts.
+    pub parts: Parts,
+    /// The step.
+    pub step: Step,
+    /// Use of earlier steps.
+    pub spent: Spend,
+}
+
+/// The input of a document's workflow; in a continued run, with its state so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LongDocument {
+    /// The document.
+    #[serde(flatten)]
+    pub document: DocumentTask,
+    /// Its parts.
+    pub parts: Parts,
+    /// The class of traffic.
+    pub lane: Lane,
+    /// The tenant whose budget pays.
+    pub tenant: Tenant,
+    /// [`super::Plan::heartbeat_seconds`].
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
+    pub heartbeat_seconds: u32,
+    /// The current level.
+    pub level: u32,
+    /// The next step of that level, counted from 0.
+    pub next: u32,
+    /// Use of all steps so far.
+    pub taken: Taken,
+}
+
+/// The outcome of a document's workflow, which always succeeds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LongOutcome {
+    /// Use of its steps, including failed ones.
+    #[serde(flatten)]
+    pub taken: Taken,
+    /// The reason why there is no result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedDocument>,
+    /// Whether there is no result because the batch was cancelled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
+}
+
+impl LongOutcome {
+    /// The outcome with the use of all steps, including those that ended after the failure.
+    pub(crate) fn with_taken(self, taken: Taken) -> Self {
+        let provider_calls = taken.spend.provider_calls;
+        let failed = self.failed.map(|failed| FailedDocument { provider_calls, ..failed });
+        Self { taken, failed, ..self }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -243,5 +409,55 @@ mod tests {
         };
         let written = serde_json::to_string(&outcome).unwrap();
         assert_eq!(serde_json::from_str::<DocumentOutcome>(&written).unwrap(), outcome);
+    }
+}
+
+#[cfg(test)]
+mod failure_tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn details_of_later_versions_are_read() {
+        let counts = CallCounts { provider_calls: 3, rate_limited: 2, deferrals: 1 };
+        let plain = json!({ "provider_calls": 3, "rate_limited": 2, "deferrals": 1 });
+        let read = |value| serde_json::from_value::<FailureDetails>(value).unwrap();
+        assert_eq!(read(plain.clone()), FailureDetails::from(counts));
+        assert_eq!(serde_json::to_value(FailureDetails::from(counts)).unwrap(), plain);
+        assert_eq!(read(json!({})), FailureDetails::default());
+
+        let mut new = plain;
+        new["waits_for"] = json!("in_flight");
+        let details =
+            FailureDetails { waits_for: Some(WaitsFor::InFlight), ..FailureDetails::from(counts) };
+        assert_eq!(
+            (read(new.clone()), serde_json::to_value(&details).unwrap()),
+            (details, new.clone())
+        );
+        new["waits_for"] = json!("high tide");
+        assert_eq!(read(new).waits_for, Some(WaitsFor::Other));
+    }
+}
+
+#[cfg(test)]
+mod parts_tests {
+    use super::*;
+
+    #[test]
+    fn levels_end_with_one_step() {
+        let parts = |count, how| Parts { count, text: 1, how };
+        let levels =
+            |parts: Parts| -> Vec<u32> { (0..).map_while(|level| parts.steps(level)).collect() };
+        assert_eq!(levels(parts(300, LongHow::MapReduce)), [300, 30, 3, 1]);
+        assert_eq!(levels(parts(12, LongHow::MapReduce)), [12, 2, 1]);
+        assert_eq!(levels(parts(10, LongHow::MapReduce)), [10, 1]);
+        assert_eq!(levels(parts(1, LongHow::MapReduce)), [1, 1]);
+        assert_eq!(levels(parts(12, LongHow::PerChunk)), [12, 1]);
+        assert_eq!(parts(300, LongHow::MapReduce).calls(), 334);
+        assert_eq!(parts(300, LongHow::PerChunk).calls(), 300);
+        let step = parts(12, LongHow::MapReduce).step(2, 0);
+        assert_eq!(step, Step::Reduce { level: 2, group: 0, of: 2 });
+        assert_eq!(parts(12, LongHow::PerChunk).step(1, 0), Step::Join);
     }
 }

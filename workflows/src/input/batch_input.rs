@@ -4,9 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
-use super::read;
-use crate::contract::{
-    Attach, Check, Deadline, Lines, LongHow, Message, Mode, OnCut, Pack, Records, ResultsAs, Task,
+use crate::{
+    contract::{
+        Attach, Check, Deadline, Lines, LongHow, Message, Mode, OnCut, Pack, Records, ResultsAs,
+        Task,
+    },
+    input::read,
 };
 
 pub(super) const MAX_OUTPUT: u64 = 1_000_000;

@@ -5,11 +5,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, ModelId, Tenant};
 
-use super::{
-    batch_input::{BatchInput, MAX_DIMENSIONS, MAX_OUTPUT},
-    check, named, read, typed,
+use crate::{
+    contract::{Job, Message, OnCut, Task},
+    input::{
+        batch_input::{BatchInput, MAX_DIMENSIONS, MAX_OUTPUT},
+        check, named, read, typed,
+    },
 };
-use crate::contract::{Job, Message, OnCut, Task};
 
 /// Fields that may be `{"uri": "…"}` if they are too large for Temporal, and whether the object is
 /// JSON (otherwise text).

@@ -85,14 +85,21 @@ pub fn word<T: Word>(text: &str) -> Result<T, String> {
     T::read(text).ok_or_else(|| must_be(T::MUST_BE, &text.into()))
 }
 
-pub(super) fn given<'de, D: Deserializer<'de>, T: Word>(
+/// A field that was given.
+type Given<T, E> = Result<Option<T>, E>;
+
+/// Reads a value that must be what `meaning` says.
+fn value<'de, D: Deserializer<'de>, T>(
     deserializer: D,
-) -> Result<Option<T>, D::Error> {
+    meaning: &str,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Result<T, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    match value.as_str().and_then(T::read) {
-        Some(word) => Ok(Some(word)),
-        None => Err(D::Error::custom(must_be(T::MUST_BE, &value))),
-    }
+    read(&value).ok_or_else(|| D::Error::custom(must_be(meaning, &value)))
+}
+
+pub(super) fn given<'de, D: Deserializer<'de>, T: Word>(deserializer: D) -> Given<T, D::Error> {
+    value(deserializer, T::MUST_BE, |it| it.as_str().and_then(T::read)).map(Some)
 }
 
 pub(super) fn text<'de, D: Deserializer<'de>, T: From<String>>(
@@ -105,12 +112,12 @@ pub(super) fn text<'de, D: Deserializer<'de>, T: From<String>>(
     }
 }
 
-pub(super) fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Lines>, D::Error> {
+pub(super) fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Given<Lines, D::Error> {
     Lines::deserialize(deserializer).map(Some)
 }
 
 /// Reads a lane or a tenant.
-pub(super) fn name<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(super) fn name<'de, D, T>(deserializer: D) -> Given<T, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<String, Error = InvalidName>,
@@ -118,13 +125,11 @@ where
     named(deserializer, "a text")
 }
 
-pub(super) fn model<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<ModelId>, D::Error> {
+pub(super) fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Given<ModelId, D::Error> {
     named(deserializer, "a text such as anthropic:claude-sonnet-5")
 }
 
-fn named<'de, D, T>(deserializer: D, meaning: &str) -> Result<Option<T>, D::Error>
+fn named<'de, D, T>(deserializer: D, meaning: &str) -> Given<T, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<String, Error = InvalidName>,
@@ -139,9 +144,7 @@ where
     }
 }
 
-pub(super) fn uris<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<String>>, D::Error> {
+pub(super) fn uris<'de, D: Deserializer<'de>>(deserializer: D) -> Given<Vec<String>, D::Error> {
     let uris = Vec::<Uri>::deserialize(deserializer)?;
     if uris.is_empty() {
         return Err(D::Error::custom("is an empty list; name at least one URI"));
@@ -162,44 +165,34 @@ impl<'de> Deserialize<'de> for Uri {
 
 pub(super) fn whole<'de, D, T, const MIN: u64, const MAX: u64>(
     deserializer: D,
-) -> Result<Option<T>, D::Error>
+) -> Given<T, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<u64>,
 {
-    let value = Value::deserialize(deserializer)?;
-    let number = value.as_u64().filter(|number| (MIN..=MAX).contains(number));
-    match number.and_then(|number| T::try_from(number).ok()) {
-        Some(number) => Ok(Some(number)),
-        None => {
-            let bounds = if MAX > u64::from(u32::MAX) {
-                format!("at least {MIN}")
-            } else {
-                format!("from {MIN} to {MAX}")
-            };
-            Err(D::Error::custom(must_be(&format!("a whole number {bounds}"), &value)))
-        }
-    }
+    let bounds = match MAX > u64::from(u32::MAX) {
+        true => format!("a whole number at least {MIN}"),
+        false => format!("a whole number from {MIN} to {MAX}"),
+    };
+    let number = |it: &Value| {
+        let number = it.as_u64().filter(|number| (MIN..=MAX).contains(number))?;
+        T::try_from(number).ok()
+    };
+    value(deserializer, &bounds, number).map(Some)
 }
 
-pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
-    match Value::deserialize(deserializer)? {
-        Value::Bool(flag) => Ok(Some(flag)),
-        other => Err(D::Error::custom(must_be("true or false", &other))),
-    }
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Given<bool, D::Error> {
+    value(deserializer, "true or false", Value::as_bool).map(Some)
 }
 
-pub(super) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    match value.as_f64().filter(|usd| *usd > 0.0) {
-        Some(usd) => Ok(Some(usd)),
-        None => Err(D::Error::custom(must_be("a number of US dollars above 0", &value))),
-    }
+pub(super) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Given<f64, D::Error> {
+    let usd = |it: &Value| it.as_f64().filter(|usd| *usd > 0.0);
+    value(deserializer, "a number of US dollars above 0", usd).map(Some)
 }
 
 pub(super) fn schema<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<Map<String, Value>>, D::Error> {
+) -> Given<Map<String, Value>, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Object(schema) => Ok(Some(schema)),
         other => {
@@ -210,53 +203,40 @@ pub(super) fn schema<'de, D: Deserializer<'de>>(
 
 pub(super) fn parameters<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<Map<String, Value>>, D::Error> {
-    match Value::deserialize(deserializer)? {
-        Value::Object(mut fields) => {
-            // A null field counts as absent.
-            fields.retain(|_, value| !value.is_null());
-            Ok(Some(fields))
-        }
-        other => {
-            let meaning = "an object with fields of the request, such as {\"temperature\": 0}";
-            Err(D::Error::custom(must_be(meaning, &other)))
-        }
-    }
+) -> Given<Map<String, Value>, D::Error> {
+    let meaning = "an object with fields of the request, such as {\"temperature\": 0}";
+    let mut fields = value(deserializer, meaning, |it| it.as_object().cloned())?;
+    // A null field counts as absent.
+    fields.retain(|_, value| !value.is_null());
+    Ok(Some(fields))
 }
 
-pub(super) fn checks<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<Check>>, D::Error> {
+pub(super) fn checks<'de, D: Deserializer<'de>>(deserializer: D) -> Given<Vec<Check>, D::Error> {
     let meaning =
         "a list of checks, such as [{\"name\": \"total\", \"expression\": \"answer.total > 0\"}]";
-    match Value::deserialize(deserializer)? {
-        Value::Array(checks) => each(checks).map_err(D::Error::custom).map(Some),
-        other => Err(D::Error::custom(must_be(meaning, &other))),
-    }
-}
-
-/// Reads the values of a list; an error begins with the index of the wrong value.
-fn each<T: DeserializeOwned>(values: Vec<Value>) -> Result<Vec<T>, String> {
-    let values = values.into_iter().enumerate();
-    let read = |(place, value)| {
-        serde_json::from_value(value).map_err(|error| format!("[{place}]: {error}"))
-    };
-    values.map(read).collect()
+    list(deserializer, meaning)
 }
 
 pub(super) fn messages<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<Vec<Message>>, D::Error> {
-    let meaning = "a list of turns, such as [{\"role\": \"user\", \"content\": \"…\"}]";
-    match Value::deserialize(deserializer)? {
-        Value::Array(turns) => each(turns).map_err(D::Error::custom).map(Some),
-        other => Err(D::Error::custom(must_be(meaning, &other))),
-    }
+) -> Given<Vec<Message>, D::Error> {
+    list(deserializer, "a list of turns, such as [{\"role\": \"user\", \"content\": \"…\"}]")
 }
 
-pub(super) fn records<'de, D: Deserializer<'de>>(
+/// Reads the values of a list; an error begins with the index of the wrong value.
+fn list<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
-) -> Result<Option<Records>, D::Error> {
+    meaning: &str,
+) -> Given<Vec<T>, D::Error> {
+    let values = value(deserializer, meaning, |it| it.as_array().cloned())?;
+    let read = |(place, value)| {
+        serde_json::from_value(value)
+            .map_err(|error| D::Error::custom(format!("[{place}]: {error}")))
+    };
+    values.into_iter().enumerate().map(read).collect::<Result<_, _>>().map(Some)
+}
+
+pub(super) fn records<'de, D: Deserializer<'de>>(deserializer: D) -> Given<Records, D::Error> {
     let meaning = "true, or say which fields to take: {\"id\":\"…\",\"text\":\"…\"}";
     match Value::deserialize(deserializer)? {
         Value::Bool(false) => Ok(None),
@@ -268,21 +248,15 @@ pub(super) fn records<'de, D: Deserializer<'de>>(
     }
 }
 
-pub(super) fn pack<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Pack>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    match value {
-        Value::Bool(false) => return Ok(None),
-        Value::Bool(true) => return Ok(Some(Pack::Fitting)),
-        _ => {}
-    }
-    let number = value.as_u64().filter(|number| (2..=MAX_PACK).contains(number));
-    match number.and_then(|number| u32::try_from(number).ok()) {
-        Some(number) => Ok(Some(Pack::Of(number))),
-        None => Err(D::Error::custom(must_be(
-            &format!("true, or the number of documents in one call, from 2 to {MAX_PACK}"),
-            &value,
-        ))),
-    }
+pub(super) fn pack<'de, D: Deserializer<'de>>(deserializer: D) -> Given<Pack, D::Error> {
+    let meaning = format!("true, or the number of documents in one call, from 2 to {MAX_PACK}");
+    value(deserializer, &meaning, |it| match it {
+        Value::Bool(packs) => Some(packs.then_some(Pack::Fitting)),
+        _ => {
+            let number = it.as_u64().filter(|number| (2..=MAX_PACK).contains(number))?;
+            Some(Some(Pack::Of(u32::try_from(number).ok()?)))
+        }
+    })
 }
 
 pub(super) fn write_pack<S: Serializer>(

@@ -6,11 +6,13 @@ use std::{fmt, str::FromStr};
 
 use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
-use super::{
-    field::{ALWAYS, Field, Flag, Takes},
-    read::{Word, word},
+use crate::{
+    contract::{Attach, Deadline, LongHow, Mode, OnCut, ResultsAs, Task},
+    input::{
+        field::{ALWAYS, Field, Flag, Takes},
+        read::{Word, word},
+    },
 };
-use crate::contract::{Attach, Deadline, LongHow, Mode, OnCut, ResultsAs, Task};
 
 fn is_word<T: Word>(text: &str) -> Result<(), String> {
     word::<T>(text).map(drop)

@@ -12,13 +12,13 @@ use temporalio_workflow::{
 };
 use tidegate_types::seconds_since_1970;
 
-use super::Shard;
 use crate::{
     contract::{
         Activities, BatchState, OpenBatches, ProviderBatch, ProviderBatching, STOPPING,
         SubmitBatch, SubmittedBatch, SubmittedBatches,
     },
     policy,
+    shard::Shard,
     state_access::{HasPart, StateAccess},
 };
 

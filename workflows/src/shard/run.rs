@@ -8,7 +8,6 @@ use temporalio_workflow::{
     WorkflowCancellationToken, WorkflowContext, workflows,
 };
 
-use super::{Shard, provider_batch, slow_start};
 use crate::{
     contract::{
         Activities, DocumentOutcome, DocumentTask, LongDocument, LongOutcome, PackTask, Parts,
@@ -18,6 +17,7 @@ use crate::{
     pace::Ended,
     policy,
     process_parts::ProcessParts,
+    shard::{Shard, provider_batch, slow_start},
     state_access::{HasPart, StateAccess},
 };
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use temporalio_workflow::{TimerOptions, WorkflowCancellationToken, WorkflowContext, workflows};
 
-use super::Shard;
 use crate::{
     contract::ShardInput,
+    shard::Shard,
     state_access::{HasPart, StateAccess},
 };
 

@@ -8,12 +8,12 @@ use temporalio_workflow::{
     ChildWorkflowOptions, ParentClosePolicy, SignalWorkflowOptions, WorkflowContext, workflows,
 };
 
-use super::{Child, Children, News, Start, group_id};
 use crate::{
     contract::{GroupWorkflow, Totals},
     failure, payload,
     process_shard::ProcessShard,
     shard::shard_id,
+    shard_scheduler::{Child, Children, News, Start, group_id},
     state_access::{HasPart, StateAccess},
 };
 
