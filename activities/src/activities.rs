@@ -24,7 +24,7 @@ use tracing::{info, warn};
 
 use crate::{
     attempt::Attempt,
-    batch::{labels, plan, run_status, source::PageBudget, turn_release},
+    batch::{plan, run_status, source::PageBudget, turn_release},
     document::{long, pack, process},
     door,
     failure::{Failure, MAX_DEAD_STEPS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
@@ -141,7 +141,7 @@ impl DocumentActivities {
         );
         let work = Box::pin(work);
         let plan = self.step_in(&ctx, &attempt, PLAN_DEADLINE, work).await?;
-        let plan = Plan { labels: Some(labels::find_labels(&ctx.client()).await), ..plan };
+        let plan = Plan { labels: Some(run_status::find_labels(&ctx.client()).await), ..plan };
         metrics::count_documents(plan.settled, "skipped");
         info!(batch = batch.workflow, documents = plan.documents, asked = %job.target, lane = %job.lane, "the batch has begun");
         Ok(plan)

@@ -23,7 +23,7 @@ use tracing::{info, warn};
 
 use crate::{
     failure::Failure,
-    hash::hash,
+    fingerprint::hash,
     storage::{self, Entry, Location},
 };
 

@@ -1,11 +1,12 @@
 //! Fingerprints of questions and of contents: equal in every version, on every worker and in every
 //! batch.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tidegate_types::fnv1a;
 
 /// A SHA-256; as text, its 64 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -98,6 +99,48 @@ impl TryFrom<String> for Fingerprint {
         let digits = digits.filter(|digits| digits.len() == 64).ok_or(NoFingerprint)?;
         let bytes: Vec<u8> = digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
         bytes.try_into().map(Self).map_err(|_| NoFingerprint)
+    }
+}
+
+/// FNV-1a of all pieces, concatenated.
+pub(crate) fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+    fnv1a(pieces.into_iter().flatten().copied())
+}
+
+/// Hash that stands for a text. Among a million texts, two share a key with a probability of less
+/// than one in ten million.
+pub type Key = u64;
+
+/// The key of a text, equal on every worker.
+pub(crate) fn key(text: &str) -> Key {
+    let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+    digest[..8].iter().fold(0, |key, byte| key << 8 | Key::from(*byte))
+}
+
+/// A set of documents.
+#[derive(Debug, Default)]
+pub(crate) struct Ids(HashSet<Key>);
+
+impl Ids {
+    pub(crate) fn insert(&mut self, id: &str) {
+        self.0.insert(key(id));
+    }
+
+    /// Removes an id. Returns whether it was there.
+    pub(crate) fn remove(&mut self, id: &str) -> bool {
+        self.0.remove(&key(id))
+    }
+
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.contains(key(id))
+    }
+
+    pub(crate) fn contains(&self, key: Key) -> bool {
+        self.0.contains(&key)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

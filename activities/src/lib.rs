@@ -12,14 +12,13 @@
 //! * [`batch`]: the plan of a batch; [`provider_batch`]: documents that go through their provider's batch API
 //! * [`door`]: `tidegate.call` and `tidegate.embed`, for workflows of other programs
 //! * [`document`]: one document: read, ask, keep
-//! * [`services`]: the shared services
+//! * [`services`]: the shared services, and where answers of calls are stored
 //! * [`output`]: a batch's output, written and read again: layout, lease, results, parts, reports
 //! * [`attempt`]: the state that one attempt hands to the next; [`heartbeat`]: the frame around an activity's work;
 //!   `spans`: traces of documents; [`failure`]: how failures are reported to Temporal; failures of stores, readers and steps
 //! * [`schema`]: whether an answer satisfies its schema; [`checkpoints`]: spending of budgets,
 //!   recorded outside Redis
-//! * [`storage`]: roots and objects; [`host_rates`]: rates of reads from hosts; [`archives`]: documents in archives;
-//!   [`call_store`]: where answers of calls are stored
+//! * [`storage`]: roots and objects; [`host_rates`]: rates of reads from hosts; [`archives`]: documents in archives
 //! * [`webhooks`]: notify programs of the user's of a batch's end
 //! * [`fingerprint`]: fingerprints of questions and contents
 //! * [`truncation_stats`]: how often answers are cut; [`memory`]: bounds the bytes of documents in
@@ -29,13 +28,11 @@ pub mod activities;
 pub mod archives;
 pub mod attempt;
 pub mod batch;
-pub mod call_store;
 pub mod checkpoints;
 pub mod document;
 pub mod door;
 pub mod failure;
 pub mod fingerprint;
-mod hash;
 pub mod heartbeat;
 pub mod host_rates;
 pub mod memory;

@@ -1,13 +1,11 @@
 //! Whether an answer satisfies the batch's JSON Schema.
 
 mod expansion;
-mod pattern;
 
 use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
-use self::expansion::Expansion;
-use crate::failure::Failure;
+use crate::{failure::Failure, schema::expansion::Expansion};
 
 /// Longest message about an answer, in characters: it may quote the answer.
 const MAX_REASON_CHARS: usize = 200;

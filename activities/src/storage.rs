@@ -2,13 +2,11 @@
 
 pub mod access;
 pub mod assembly;
-mod bucket;
 mod credential;
 mod error;
 mod listing;
 mod local;
 mod root;
-mod stamp;
 
 use std::{
     fmt,
@@ -25,19 +23,20 @@ use object_store::{
 };
 use url::Url;
 
-use self::{
-    bucket::Bucket,
-    listing::Listed,
-    root::{Root, stays_inside},
-};
 pub use self::{
     credential::{Credential, CredentialKind},
     error::Error,
 };
-use crate::host_rates::HostRates;
+use crate::{
+    host_rates::HostRates,
+    storage::{
+        listing::Listed,
+        root::{Bucket, Root, stays_inside},
+    },
+};
 
+pub use crate::storage::listing::Stamp;
 pub use local::{OddEntry, special};
-pub use stamp::Stamp;
 
 /// The roots that may be read and written.
 #[derive(Debug, Clone)]
@@ -338,11 +337,7 @@ impl Location {
     /// # Errors
     /// An error of the store.
     pub async fn read_if_there(&self) -> Result<Option<Bytes>, Error> {
-        match self.read().await {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(Error::Missing(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        Ok(self.read_stamped_if_there().await?.map(|(bytes, _)| bytes))
     }
 
     /// A range of the object's bytes.
@@ -365,6 +360,13 @@ impl Location {
         match self.store().delete(&self.path).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed("remove", &error)),
+        }
+    }
+
+    /// Removes an object that does no harm if it stays, which the log then says in these words.
+    pub(crate) async fn remove_or_log(&self, stays: &str) {
+        if let Err(error) = self.delete().await {
+            tracing::debug!(%error, "{stays}");
         }
     }
 

@@ -38,20 +38,15 @@
 //! document waits there.
 
 mod answer;
-mod bounds;
 mod limiter;
 pub mod provider;
 mod retry;
-mod size;
 
 use std::fmt;
 
 use tidegate_types::{FailureType, WaitsFor};
 
-pub use self::{
-    bounds::*,
-    retry::{Retry, StoreFault},
-};
+pub use self::retry::*;
 
 /// Longest message that is passed on, in characters.
 pub const MAX_MESSAGE_CHARS: usize = 500;

@@ -32,11 +32,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     attempt::Attempt,
     budget::CallBudget,
-    doubts::Doubts,
+    doubts::{Doubts, Probe},
     failure::Failure,
     health::{BreakerGuard, Health},
     keys::Keys,
-    probe::Probe,
     unknown_models::UnknownModels,
 };
 

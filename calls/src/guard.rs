@@ -13,14 +13,11 @@ use tracing::Instrument;
 
 use crate::{
     attempt::Attempt,
-    backoff::Backoff,
     budget::CallBudget,
-    failure::Failure,
+    failure::{Backoff, Failure},
     gates::{Check, CheckedCall, Gates},
     learned_caps::LearnedCaps,
-    metrics,
-    plausible_usage::is_plausible,
-    spans,
+    metrics, spans,
     waiting::WaitingRoom,
 };
 
@@ -134,9 +131,7 @@ impl Guard {
         let answer = ask().instrument(span.clone()).await;
         match answer {
             Ok(mut answered) => {
-                answered.forget_usage_unless(|usage, has_answer| {
-                    is_plausible(usage, request, has_answer)
-                });
+                answered.forget_impossible_usage(request);
                 let (usage, observed) = answered.usage_and_limits();
                 spans::record_answer(&span, usage, answered.stop_reason());
                 drop(span);
@@ -195,11 +190,13 @@ trait Answered {
     /// Tokens used, and the provider's statement of its limits.
     fn usage_and_limits(&self) -> (Option<&Usage>, &Observed);
 
-    /// Drops the reported usage unless `is_possible(usage, has_answer)` holds.
-    fn forget_usage_unless(&mut self, is_possible: impl Fn(&Usage, bool) -> bool);
+    /// Drops the reported usage if the request cannot have it.
+    fn forget_impossible_usage(&mut self, request: &Request);
 
     /// Returns the reason why the answer ended, if there is an answer.
-    fn stop_reason(&self) -> Option<&str>;
+    fn stop_reason(&self) -> Option<&str> {
+        None
+    }
 }
 
 impl Answered for Completion {
@@ -209,9 +206,9 @@ impl Answered for Completion {
         (self.usage.as_ref(), &self.observed)
     }
 
-    fn forget_usage_unless(&mut self, is_possible: impl Fn(&Usage, bool) -> bool) {
+    fn forget_impossible_usage(&mut self, request: &Request) {
         let has_answer = !self.answer.is_empty();
-        self.usage = self.usage.take().filter(|usage| is_possible(usage, has_answer));
+        self.usage = self.usage.take().filter(|usage| is_plausible(usage, request, has_answer));
     }
 
     fn stop_reason(&self) -> Option<&str> {
@@ -228,12 +225,8 @@ impl Answered for Whole {
 
     // A body in the vendor's own form may refer to a file, whose tokens no estimate knows. So any
     // usage with some input counts as possible.
-    fn forget_usage_unless(&mut self, _: impl Fn(&Usage, bool) -> bool) {
+    fn forget_impossible_usage(&mut self, _: &Request) {
         self.facts.usage = self.facts.usage.take().filter(|usage| usage.input() > 0);
-    }
-
-    fn stop_reason(&self) -> Option<&str> {
-        None
     }
 }
 
@@ -244,13 +237,28 @@ impl Answered for Embedded {
         (self.usage.as_ref(), &self.observed)
     }
 
-    fn forget_usage_unless(&mut self, is_possible: impl Fn(&Usage, bool) -> bool) {
-        self.usage = self.usage.take().filter(|usage| is_possible(usage, false));
+    fn forget_impossible_usage(&mut self, request: &Request) {
+        self.usage = self.usage.take().filter(|usage| is_plausible(usage, request, false));
     }
+}
 
-    fn stop_reason(&self) -> Option<&str> {
-        None
-    }
+/// Factor below which estimates of tokens are wrong: a script with two tokens a character has eight
+/// for each estimated token.
+const FAR_OFF: u64 = 10;
+
+/// Tokens that vendors add around a short prompt, such as those of a schema or a tool.
+const AROUND: u64 = 500;
+
+/// Whether a call can have this usage. Its input is above zero and at most a few times the
+/// estimate. Its output is above zero if there is an answer, and at most a few times the bound,
+/// which not all servers keep.
+pub(crate) fn is_plausible(usage: &Usage, request: &Request, has_answer: bool) -> bool {
+    let bound = |tokens: u64| tokens.saturating_add(AROUND).saturating_mul(FAR_OFF);
+    let input = usage.input();
+    input > 0
+        && input <= bound(request.input_tokens)
+        && usage.output <= bound(request.max_output_tokens)
+        && (usage.output > 0 || !has_answer)
 }
 
 #[cfg(test)]
@@ -266,9 +274,32 @@ mod tests {
             let usage = Some(Usage { uncached_input, output: 9, ..Usage::default() });
             let facts = ReplyFacts { usage, ..ReplyFacts::default() };
             let mut whole = Whole { headers: http::HeaderMap::new(), body: Value::Null, facts };
-            whole.forget_usage_unless(|_, _| false);
+            whole.forget_impossible_usage(&Request::new("a:b".parse().unwrap(), "r"));
             whole.usage_and_limits().0.map(|usage| usage.uncached_input)
         };
         assert_eq!((used(60_000), used(0)), (Some(60_000), None));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod plausible_usage_tests {
+    use super::*;
+
+    #[test]
+    fn nothing_and_far_too_much_cannot_be() {
+        let request = Request::new("a:b".parse().unwrap(), "r").tokens(1_000, 100);
+        let can = |uncached_input, output, has_answer| {
+            is_plausible(
+                &Usage { uncached_input, output, ..Usage::default() },
+                &request,
+                has_answer,
+            )
+        };
+        assert!(can(900, 80, true) && can(8_000, 400, true) && can(900, 0, false));
+        assert!(!can(0, 80, true) && !can(900, 0, true));
+        assert!(!can(1_000_000, 80, true) && !can(900, 1_000_000, true));
+        let cached = Usage { cache_read: 900, output: 5, ..Usage::default() };
+        assert!(is_plausible(&cached, &request, true));
     }
 }

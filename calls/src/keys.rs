@@ -26,10 +26,9 @@ use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use crate::{
-    evidence::Evidence,
+    doubts::{Evidence, Probe},
     failure::{Failure, KEY_ELSEWHERE, KEY_REFUSED, KEYS_GONE, SAME_REFUSALS},
     metrics,
-    probe::Probe,
     worker_status::{RefusedKey, WorkerStatus},
 };
 

@@ -26,12 +26,11 @@ use tower_service::Service;
 
 use crate::{
     admission::Sent,
-    ask::Ask,
     attempt::{Attempt, Patience},
-    backoff::Backoff,
     body::{Listener, MeteredBody},
     budget::Budgets,
-    failure::Failure,
+    caller::Ask,
+    failure::{Backoff, Failure},
     gates::Held,
     guard::Guard,
 };

@@ -18,24 +18,22 @@
 //!
 //! # Layout
 //!
-//! * [`caller`]: asks a question of the models of a route
+//! * [`caller`]: asks a question of the models of a route; the properties of a call that the limiter
+//!   needs
 //! * [`guard`]: admit → one call → settle; `admit`: its admission; [`gates`]: the list of
 //!   everything that can hold a call; [`admission`]: an admitted call until it is settled
-//! * [`attempt`]: the state that one attempt passes to the next; [`stage`]: whether its call has
-//!   left
-//! * [`failure`]: whether and when each failure is retried; [`backoff`]: the growth of delays
+//! * [`attempt`]: the state that one attempt passes to the next, and whether its call has left
+//! * [`failure`]: whether and when each failure is retried, and the growth of delays
 //! * [`route`]: chooses the model; [`warm_cache`]: sends the first call of a batch alone, so that
 //!   the others find the prompt cached
-//! * [`budget`]: money for calls; [`retries`]: a bound on calls beyond the first
-//! * [`health`]: circuit breakers of models; [`recent`]: outcomes of recent calls; [`doubts`]:
-//!   models whose account may be spent, or which may not exist; [`unknown_models`]: models that
+//! * [`budget`]: money for calls, and a bound on calls beyond the first
+//! * [`health`]: circuit breakers of models, and outcomes of recent calls; [`doubts`]: models whose
+//!   account may be spent, or which may not exist, and the one call that tests them; [`unknown_models`]: models that
 //!   their provider does not know; [`learned_caps`]: output bounds that models refuse; [`keys`]:
-//!   refused keys, here and in the fleet; [`worker_status`]: a worker's status for the others;
-//!   [`status_beat`]: publishes it; [`config_drift`]: differences between the configurations of
-//!   workers; [`probe`]: the one call that tests a held model
+//!   refused keys, here and in the fleet; [`worker_status`]: a worker's status for the others, and
+//!   differences between the configurations of workers; [`status_beat`]: publishes it
 //! * [`waiting`]: bounds the slots of attempts that only wait
-//! * [`ask`]: the properties of a call that the limiter needs; [`settle`]: charges a call by the
-//!   provider's answer
+//! * [`settle`]: charges a call by the provider's answer
 //! * [`verbatim`]: a call in a vendor's own form; [`dialect`]: translates a request for models of
 //!   another vendor
 //! * [`layer`]: a [`tower_layer::Layer`] for any HTTP client; [`body`]: reads an answer as it
@@ -47,16 +45,12 @@
 
 pub mod admission;
 mod admit;
-pub mod ask;
 pub mod attempt;
-pub mod backoff;
 pub mod body;
 pub mod budget;
 pub mod caller;
-pub mod config_drift;
 pub mod dialect;
 pub mod doubts;
-mod evidence;
 pub mod failure;
 pub mod gates;
 pub mod guard;
@@ -65,14 +59,9 @@ pub mod keys;
 pub mod layer;
 pub mod learned_caps;
 pub mod metrics;
-mod plausible_usage;
-pub mod probe;
-pub mod recent;
-pub mod retries;
 pub mod route;
 pub mod settle;
 pub mod spans;
-pub mod stage;
 pub mod status_beat;
 pub mod unknown_models;
 pub mod verbatim;
@@ -80,10 +69,9 @@ pub mod waiting;
 pub mod warm_cache;
 pub mod worker_status;
 
-pub use ask::Ask;
 pub use attempt::Attempt;
-pub use backoff::Backoff;
 pub use body::Listener;
-pub use failure::Failure;
+pub use caller::Ask;
+pub use failure::{Backoff, Failure};
 pub use guard::Guard;
 pub use layer::{Limit, Limited};

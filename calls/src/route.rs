@@ -28,7 +28,7 @@ const FRESH: Duration = Duration::from_secs(1);
 pub type Routes = BTreeMap<String, Route>;
 
 /// Models in the order in which they are asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// All models; at least one.
     pub models: Vec<ModelId>,
@@ -61,24 +61,14 @@ impl Route {
             equivalent: members.clone(),
             models: members,
             after_refusals: u32::MAX,
-            compared: None,
-            unchecked: false,
-            after_content_refused: false,
             by_room: true,
+            ..Self::default()
         }
     }
 
     /// A single model.
     pub fn single(model: ModelId) -> Self {
-        Self {
-            models: vec![model],
-            equivalent: Vec::new(),
-            after_refusals: u32::MAX,
-            compared: None,
-            unchecked: false,
-            after_content_refused: false,
-            by_room: false,
-        }
+        Self { models: vec![model], after_refusals: u32::MAX, ..Self::default() }
     }
 
     /// The route with only the models that `will_do` accepts.
@@ -357,7 +347,7 @@ mod tests {
     use super::*;
     use crate::{
         attempt::CallState,
-        backoff::Backoff,
+        failure::Backoff,
         failure::{REROUTED, Retry},
     };
 

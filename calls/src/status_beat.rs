@@ -8,11 +8,13 @@ use tidegate_quota::Quota;
 use tracing::{info, warn};
 
 use crate::{
-    config_drift::{Difference, differences},
     health::Health,
     keys::Keys,
     metrics,
-    worker_status::{WorkerFacts, WorkerStatus, load_differing, read, stored_configuration},
+    worker_status::{
+        Difference, WorkerFacts, WorkerStatus, differences, load_differing, read,
+        stored_configuration,
+    },
 };
 
 /// Interval in beats between reads of the others' configurations: in a large fleet they are much

@@ -16,9 +16,8 @@ use tidegate_types::{FailureType, ModelId};
 use tracing::warn;
 
 use crate::{
-    doubts::Doubts,
+    doubts::{Doubts, Probe},
     failure::{Failure, MAX_FAULTS, SAME_REFUSALS, UNKNOWN_MODEL},
-    probe::Probe,
 };
 
 /// Maximum number of remembered runs; beyond it, all are forgotten at once, and each costs a few

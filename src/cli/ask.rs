@@ -19,7 +19,7 @@ use anyhow::Context;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use tidegate_activities::call_store::Calls;
+use tidegate_activities::services::Calls;
 use tidegate_types::{Lane, ModelId};
 use tidegate_workflows::{
     contract::{OnCut, SubmittedCall},

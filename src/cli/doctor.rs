@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_activities::Storage;
-use tidegate_calls::{config_drift::differences, route::Route, worker_status::worker_statuses};
+use tidegate_calls::{
+    route::Route,
+    worker_status::{differences, worker_statuses},
+};
 use tidegate_types::ModelId;
 
 use crate::{

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tidegate_calls::{
-    recent::{MINUTES, RecentCalls},
+    health::{MINUTES, RecentCalls},
     worker_status::WorkerStatus,
 };
 use tidegate_types::{ModelId, seconds_since_1970};

@@ -9,10 +9,10 @@ use std::{
 
 use anyhow::Context;
 use tidegate_activities::{
-    call_store::Calls,
     failure::Backoff,
     host_rates::HostRates,
     output::answers::Answers,
+    services::Calls,
     storage::{Location, Storage},
     webhooks::Webhooks,
 };

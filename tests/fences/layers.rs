@@ -9,13 +9,12 @@ use crate::circles::arrows;
 
 /// The layers of `activities/src/`, from the bottom up, by prefixes of their files' paths. All other
 /// files are at the top.
-pub(crate) const ACTIVITIES: [&[&str]; 10] = [
-    &["truncation_stats", "fingerprint", "hash", "host_rates", "memory", "metrics", "number"],
-    &["archives", "call_store", "storage"],
+pub(crate) const ACTIVITIES: [&[&str]; 9] = [
+    &["truncation_stats", "fingerprint", "host_rates", "memory", "metrics", "number"],
+    &["archives", "storage"],
     &["attempt", "checkpoints", "failure", "heartbeat", "schema", "spans", "webhooks"],
     &["output"],
     &["services"],
-    &["document/shared_answers"],
     &["document/ask"],
     &["document/read"],
     &["document"],

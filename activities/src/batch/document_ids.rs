@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::output::{
-    ids::{Key, key},
-    job::Document,
+use crate::{
+    fingerprint::{Key, key},
+    output::job::Document,
 };
 
 /// The ids of all earlier pages: eight bytes for each, and sixteen more where a source can name a

@@ -126,11 +126,10 @@ pub(super) fn cost(
     input: Range,
     output: Range,
 ) -> Option<Range> {
-    let day = chrono::Utc::now().date_naive();
     let price = |model: &ModelId, input, output| {
         let usage =
             Usage { uncached_input: whole(input), output: whole(output), ..Usage::default() };
-        services.prices.cost_usd(model, &usage, day)
+        services.cost_usd(model, &usage)
     };
     let each: Option<Vec<Range>> = models
         .iter()

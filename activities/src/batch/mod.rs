@@ -6,7 +6,7 @@
 //!   `in_flight`: the number of documents in flight
 //! * `model_parameters`: the parameters of each model; `fallbacks`: the reasons for falling back;
 //!   `examples`: examples and templates; `sample`: a sample of the documents
-//! * [`run_status`]: whether a batch's run has ended; `labels`: a batch's labels in Temporal; [`turn_release`]: releases the
+//! * [`run_status`]: whether a batch's run has ended, and a batch's labels in Temporal; [`turn_release`]: releases the
 //!   turns of a cancelled batch
 
 mod archives;
@@ -16,7 +16,6 @@ mod examples;
 mod expected_calls;
 mod fallbacks;
 mod in_flight;
-pub(crate) mod labels;
 pub(crate) mod model_parameters;
 pub mod plan;
 mod plan_writer;

@@ -19,7 +19,7 @@ use crate::{
         source::{self, Cursor, Page, PageBudget},
     },
     document::{
-        ask::{embed, output_cap, quoted_fields, sandbox},
+        ask::{embed, evidence, output_cap, sandbox},
         check::Bound,
         pack, request,
     },
@@ -329,7 +329,7 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
     };
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(SchemaValidator::compile).transpose()?;
-    quoted_fields::check_fields(job)?;
+    evidence::check_fields(job)?;
     pack::check(job)?;
     if let Some(webhook) = &job.webhook {
         services.webhooks.check(webhook).map_err(Failure::invalid_input)?;

@@ -7,7 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{fingerprint::Fingerprint, hash::hash, output::job::Document};
+use crate::{
+    fingerprint::{Fingerprint, hash},
+    output::job::Document,
+};
 
 /// Draws `count` documents and keeps their order; all documents of a shorter list.
 pub(crate) fn draw(documents: Vec<Document>, count: usize, seed: Fingerprint) -> Vec<Document> {

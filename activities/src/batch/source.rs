@@ -1,11 +1,9 @@
 //! The documents of a batch, page by page: memory does not grow with their number.
 
 mod archived;
-mod cursor;
 mod earlier_outputs;
 mod manifest;
 mod page;
-mod page_budget;
 mod records;
 mod requests;
 
@@ -15,17 +13,17 @@ use globset::{GlobBuilder, GlobMatcher};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Source};
 
-use self::{
-    cursor::{Archived, FilePosition},
-    earlier_outputs::{EarlierOutputs, is_ours},
-    records::{Within, has_records},
-};
-pub use self::{
-    page::{Cursor, Page},
-    page_budget::PageBudget,
-};
+pub use crate::batch::source::page::{Cursor, Page, PageBudget};
 use crate::{
-    batch::{archives, document_ids::DocumentIds},
+    batch::{
+        archives,
+        document_ids::DocumentIds,
+        source::{
+            earlier_outputs::{EarlierOutputs, is_ours},
+            page::{Archived, FilePosition, Within},
+            records::has_records,
+        },
+    },
     failure::{Failure, OfStore as _},
     output::{
         job::{Document, resolve},

@@ -20,15 +20,14 @@ use crate::{
     attempt::Attempt,
     document::{
         ask::{
-            answer::{ContentQuestion, answer},
             evidence::QuoteSource,
+            inquiry::{AnswerSubject, answer_content},
             prompt::Content,
         },
-        shared_answers::{forget, offer},
+        read::earlier::{forget, offer},
     },
     failure::Failure,
-    fingerprint::Fingerprint,
-    hash::hash,
+    fingerprint::{Fingerprint, hash},
     metrics,
     output::{
         job::{Document, Shard},
@@ -140,11 +139,11 @@ pub async fn process(
             let parts: Vec<(usize, usize, &str)> = of.iter().map(TextPart::as_source).collect();
             let sought = QuoteSource::Parts(&parts, &begun.pages);
             // Steps are in a folder of one version; only the result must state its version.
-            let (content, version) = (&content, Version::default());
-            let route = &shard.route;
-            let asked = ContentQuestion { content, version, note, correction: None, route, sought };
-            let mut done =
-                Box::pin(answer(services, attempt, &shard, document, asked, &refused)).await?;
+            let of = (document, Version::default());
+            let about = AnswerSubject::of_shard(&shard, of, &refused, sought);
+            let (route, asked) = (&shard.route, (&content, note));
+            let done = answer_content(services, attempt, &shard, route, asked, about);
+            let mut done = Box::pin(done).await?;
             if cut {
                 // One of the answers to merge is cut.
                 done.finish = Finish::Cut;

@@ -5,7 +5,6 @@
 //! * [`read`]: the content to send, unless the answer exists already
 //! * [`ask`]: the prompt, the call, and whether the answer is accepted
 //! * `check`: whether the answer passes the checks of the batch's author
-//! * `shared_answers`: sharing of answers between batches
 
 pub mod ask;
 pub(crate) mod check;
@@ -14,4 +13,3 @@ pub mod pack;
 pub mod process;
 pub mod read;
 pub(crate) mod request;
-pub(crate) mod shared_answers;

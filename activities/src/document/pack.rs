@@ -20,19 +20,17 @@ use tidegate_workflows::contract::{FailureType, Job, PackOutcome, PackTask, Task
 use crate::{
     attempt::Attempt,
     document::{
-        ask::{answer::question, embed, prompt::Content, sandbox},
+        ask::{embed, inquiry::question, prompt::Content, sandbox},
         read::{
             content::{self, Care, Extracted},
-            existing_result::{self, ExistingResult, Open},
+            earlier::{self, ExistingResult, Open, bought_before, offer},
         },
-        shared_answers::{bought_before, offer},
     },
     failure::Failure,
-    fingerprint::Fingerprint,
-    hash::hash,
+    fingerprint::{Fingerprint, hash},
     metrics,
     output::{
-        job::{Document, Shard, resolve},
+        job::{Document, Shard},
         jsonl::json,
         pending_writes::Bought,
         result::{DocumentResult, Given},
@@ -119,8 +117,7 @@ pub async fn process(
     task: &PackTask,
 ) -> Result<PackOutcome, Failure> {
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
-    let folder = resolve(&services.storage, "job", &task.job)?;
-    let bought = folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
+    let bought = shard.folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
     let pending_writes = &services.pending_writes;
     pending_writes.recover(attempt, &bought).await?;
     if let Some(results) = read(&bought).await? {
@@ -145,7 +142,7 @@ pub async fn process(
         Task::Embed => ask_for_vectors(services, attempt, &shard, &members).await?,
     };
     let usage = got.usage;
-    let cost_usd = got.cost_usd(services);
+    let cost_usd = services.cost_usd(got.model, &got.usage);
     let results = build_results(attempt, &shard, got, cost_usd);
     outcome.left.extend(
         members.iter().map(|member| member.index).filter(|index| !results.contains_key(index)),
@@ -180,13 +177,6 @@ struct PackAnswers<'a> {
     usage_unknown: bool,
     /// The documents with an answer.
     given: Vec<(&'a Member, Given)>,
-}
-
-impl PackAnswers<'_> {
-    fn cost_usd(&self, services: &Services) -> Option<f64> {
-        let day = chrono::Utc::now().date_naive();
-        services.prices.cost_usd(self.model, &self.usage, day)
-    }
 }
 
 /// Asks one question about all of the documents.
@@ -289,7 +279,7 @@ async fn gather(
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
     for (index, document) in indices {
         let care = Care::Several(attempt);
-        let before = existing_result::find_existing(services, shard, document, care).await;
+        let before = earlier::find_existing(services, shard, document, care).await;
         let Open { raw, updated, instead_of } = match before {
             Ok(ExistingResult::Done(result)) if result.is_written_by(attempt) => {
                 outcome.succeeded += 1;
@@ -408,9 +398,7 @@ async fn write_results(
         let location = DocumentResult::location(&shard.output, &result.id);
         result.bought(&location, instead_of)?.write().await?;
     }
-    if let Err(error) = bought.delete().await {
-        tracing::debug!(%error, "a pack's results stay behind");
-    }
+    bought.remove_or_log("a pack's results stay behind").await;
     Ok(())
 }
 

@@ -7,20 +7,18 @@ use crate::{
     attempt::Attempt,
     document::{
         ask::{
-            answer::{ContentQuestion, answer},
             embed,
             evidence::QuoteSource,
+            inquiry::{AnswerSubject, answer_content},
             prompt::Content,
         },
         check::{self, Checking, Outcome},
         long,
         read::{
             content::{self, Care, Extracted, Raw},
-            existing_result::{self, ExistingResult, Open},
-            stored_text,
+            earlier::{self, ExistingResult, Open, bought_before, forget, offer},
         },
         request,
-        shared_answers::{bought_before, forget, offer},
     },
     failure::Failure,
     metrics,
@@ -48,7 +46,7 @@ pub async fn process(
     let pending_writes = &services.pending_writes;
     pending_writes.recover(attempt, &location).await?;
     let care = Care::Alone(attempt);
-    let existing = existing_result::find_existing(services, &shard, &document, care).await?;
+    let existing = earlier::find_existing(services, &shard, &document, care).await?;
     let Open { raw, updated, instead_of } = match existing {
         ExistingResult::Done(result) if result.is_written_by(attempt) => {
             return Ok(result.outcome_beyond(attempt, task.escalated.unwrap_or_default()));
@@ -108,10 +106,10 @@ pub async fn process(
                     && *parsed
                     && failure.is_retried()
                 {
-                    stored_text::save(attempt, &shard, task, (text, pages), version).await;
+                    earlier::save(attempt, &shard, task, (text, pages), version).await;
                 }
                 if !failure.is_retried() {
-                    stored_text::forget(attempt, &shard, task).await;
+                    earlier::forget_text(attempt, &shard, task).await;
                 }
                 return Err(failure);
             }
@@ -125,7 +123,7 @@ pub async fn process(
     if attempt.state().document.checked > 0 {
         check::remove_state(&check::location(&shard, &document)).await;
     }
-    stored_text::forget(attempt, &shard, task).await;
+    earlier::forget_text(attempt, &shard, task).await;
     metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
     Ok(result.outcome_beyond(attempt, spent_before))
 }
@@ -149,8 +147,7 @@ async fn read_content(
 ) -> Result<Reading, Failure> {
     if attempt.state().document.has_text
         && raw.is_none()
-        && let Some((text, version, pages)) =
-            stored_text::find(services, shard, task, document).await
+        && let Some((text, version, pages)) = earlier::find(services, shard, task, document).await
     {
         let held = services.memory.hold(text.len() as u64).await;
         let content = Content::Text(text);
@@ -186,10 +183,10 @@ async fn ask(
             Box::pin(it.answer()).await
         }
         Task::Answer => {
-            let (sought, route) = (QuoteSource::Whole(content, pages), &shard.route);
-            let asked =
-                ContentQuestion { content, version, note: None, correction: None, route, sought };
-            let answer = answer(services, attempt, shard, document.clone(), asked, refused);
+            let (sought, of) = (QuoteSource::Whole(content, pages), (document.clone(), version));
+            let about = AnswerSubject::of_shard(shard, of, refused, sought);
+            let (route, asked) = (&shard.route, (content, None));
+            let answer = answer_content(services, attempt, shard, route, asked, about);
             Box::pin(answer).await.map(passed)
         }
         Task::Embed => {

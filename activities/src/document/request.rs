@@ -132,9 +132,7 @@ pub(crate) async fn answer(
     let bytes = content::read_line(services, &document, document.line.unwrap_or_default()).await?;
     let call = Call::read(services, lines, &document, &bytes)?;
     let (model, usage, reply) = Box::pin(call.ask(services, attempt, shard)).await?;
-    let cost_usd = usage.and_then(|usage| {
-        services.prices.cost_usd(&model, &usage, chrono::Utc::now().date_naive())
-    });
+    let cost_usd = usage.and_then(|usage| services.cost_usd(&model, &usage));
     let own = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
     let version = document.version.clone();
     let given = Given::Answer(reply.to_string(), StopReason::EndTurn);

@@ -9,10 +9,15 @@ use tidegate_workflows::{
     input,
 };
 
-use super::{call_context::CallContext, input::ResolvedInput};
 use crate::{
-    batch::model_parameters, document::ask::embed, failure::Failure, hash::hash, metrics,
-    output::job::route_of, services::Services,
+    batch::model_parameters,
+    document::ask::embed,
+    door::{call_context::CallContext, input::ResolvedInput},
+    failure::Failure,
+    fingerprint::hash,
+    metrics,
+    output::job::route_of,
+    services::Services,
 };
 
 /// Asks. Waits in place if the caller allows no further attempt.
@@ -50,7 +55,7 @@ pub(super) async fn ask(
     let (model, embedded) = answered.await?;
     let estimate = Usage { uncached_input: tokens, ..Usage::default() };
     let usage = embedded.usage.unwrap_or(estimate);
-    let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
+    let cost_usd = services.cost_usd(model, &usage);
     metrics::count_answer(model, cost_usd, &job.tenant);
     let spend = asked.attempt.spent() + Spend::of_tokens(&usage, cost_usd);
     Ok(EmbedOutcome {

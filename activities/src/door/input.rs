@@ -8,9 +8,8 @@ use tidegate_providers::Fields;
 use tidegate_workflows::input::call::{BODY, BY_URI};
 
 use crate::{
-    call_store::Calls,
     failure::{Failure, OfStore as _},
-    services::Services,
+    services::{Calls, Services},
 };
 
 /// Maximum size of a part, in bytes: no vendor takes a larger request.

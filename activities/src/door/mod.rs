@@ -1,23 +1,14 @@
 //! The Temporal door: activities that workflows of any SDK call by name. They use the same guard as
 //! calls about documents.
 //!
-//! * [`call_store`](crate::call_store): where answers are stored, and where inputs are read
-//! * `call`: `tidegate.call` with tidegate's own fields, `body` with a vendor's; `embed`:
-//!   `tidegate.embed`
-//! * `call_context`: the inputs of both, and the call with its waits; `caller`: workflow and lane
-//!   of the caller
+//! * `call`: `tidegate.call`; `embed`: `tidegate.embed`
+//! * `call_context`: the caller of both, the call with its waits, and its stored answer
 //! * `input`: fetches the parts of an input that are in a store
-//! * `stored_answer`: stores an answer, so that it is bought once
-//! * `wait_policy`: bounds of a call's wait, by its caller's time-outs and retry policy
 
-mod body;
 mod call;
 mod call_context;
-mod caller;
 mod embed;
 mod input;
-mod stored_answer;
-mod wait_policy;
 
 use futures::{FutureExt as _, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
@@ -27,18 +18,14 @@ use tidegate_workflows::contract::{CallOutcome, EmbedOutcome};
 
 use crate::{
     attempt::Attempt,
+    door::{
+        call_context::{CallContext, Large, StoredAnswer, WaitPolicy, lane, workflow},
+        input::ResolvedInput,
+    },
     failure::{Failure, OfStore as _, STORE_DEADLINE},
-    hash::hash,
+    fingerprint::hash,
     heartbeat,
     services::Services,
-};
-
-use self::{
-    call_context::CallContext,
-    caller::{lane, workflow},
-    input::ResolvedInput,
-    stored_answer::{Large, StoredAnswer},
-    wait_policy::WaitPolicy,
 };
 
 /// Answers a call, once.

@@ -98,7 +98,7 @@ fn a_deadline_counts_from_the_first_fault_of_a_row() {
     let at = |after: Duration| {
         let failure = Failure::of_document(storage::Error::Failed("SlowDown".to_owned()));
         let last = FailureType::UnreadableDocument;
-        store::after_store_faults(failure, last, so_far, STORE_DEADLINE, first + after)
+        after_store_faults(failure, last, so_far, STORE_DEADLINE, first + after)
     };
     assert!(at(STORE_DEADLINE - Duration::from_secs(60)).is_retried());
     let ended = at(STORE_DEADLINE + Duration::from_secs(60));

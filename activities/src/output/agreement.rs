@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::{Map, Value};
 
 use crate::number::float;
@@ -34,8 +34,7 @@ const UNMATCHED_NAMED: usize = 5;
 const DEVIATIONS: f64 = 1.959_964;
 
 /// How many comparisons agree.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Counts", into = "ShownRate")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub struct Rate {
     /// Comparisons that agree.
     pub agreed: u64,
@@ -43,31 +42,15 @@ pub struct Rate {
     pub compared: u64,
 }
 
-#[derive(Deserialize)]
-struct Counts {
-    agreed: u64,
-    compared: u64,
-}
-
-/// A rate with the figures that follow from the counts.
-#[derive(Serialize)]
-struct ShownRate {
-    agreed: u64,
-    compared: u64,
-    part: f64,
-    interval: [f64; 2],
-}
-
-impl From<Counts> for Rate {
-    fn from(Counts { agreed, compared }: Counts) -> Self {
-        Self { agreed, compared }
-    }
-}
-
-impl From<Rate> for ShownRate {
-    fn from(rate: Rate) -> Self {
-        let Rate { agreed, compared } = rate;
-        Self { agreed, compared, part: rate.part(), interval: rate.interval() }
+/// With the figures that follow from the counts.
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rate = serializer.serialize_struct("Rate", 4)?;
+        rate.serialize_field("agreed", &self.agreed)?;
+        rate.serialize_field("compared", &self.compared)?;
+        rate.serialize_field("part", &self.part())?;
+        rate.serialize_field("interval", &self.interval())?;
+        rate.end()
     }
 }
 

@@ -18,9 +18,8 @@ use tracing::warn;
 use crate::{
     fingerprint::Fingerprint,
     output::{
-        evidence::Evidence,
         job::Document,
-        result::{AskedModel, Checked, DocumentResult},
+        result::{AskedModel, Checked, DocumentResult, Evidence},
         version::Version,
     },
     storage::{Error, Location, Storage},

@@ -3,35 +3,32 @@
 
 mod checkpoint;
 mod checks;
-mod failure_messages;
 mod gather;
 mod given_up;
 mod merged_results;
 mod page;
 mod report;
-mod timeline;
 mod totals;
 
 use tidegate_workflows::contract::{Finish, Finished, Progress};
 
-use self::{
-    checkpoint::Checkpoint,
-    gather::{Gathering, time},
-    report::ratio,
-};
-pub use self::{
+pub use crate::output::finish::{
     checks::{CheckTotals, Checks},
-    failure_messages::{FailureMessages, Sentence},
-    given_up::{FailureGroup, GivenUp},
+    given_up::{FailureGroup, FailureMessages, GivenUp, Sentence},
     report::{ModelTotals, Report},
     totals::LeftOutTotal,
 };
 use crate::{
     failure::Failure,
     number::float,
-    output::full_price,
     output::{
         actions,
+        finish::{
+            checkpoint::Checkpoint,
+            gather::{Gathering, time},
+            report::ratio,
+        },
+        forecast,
         job::{Stored, resolve},
         jsonl::{pretty, written},
         result,
@@ -65,7 +62,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
 
     let planned = stored.as_ref().and_then(|stored| stored.forecast.as_ref());
     let full_price = match planned.and_then(|forecast| forecast.full_price.clone()) {
-        None => full_price::recorded_reason(&folder).await,
+        None => forecast::recorded_reason(&folder).await,
         planned => planned,
     };
     let finished_at = result::now();

@@ -1,11 +1,12 @@
 //! The forecast of a batch, before anything is spent.
 
 use serde::{Deserialize, Serialize};
-use tidegate_providers::batch;
+use tidegate_providers::{Error, batch};
 use tidegate_quota::Usd;
+use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, storage::Location};
 
 /// Seconds of a provider's batch: seldom less than a minute; it is given up after a day.
 const BATCH_SECONDS: (f64, f64) = (60.0, 86_400.0);
@@ -125,6 +126,29 @@ impl Forecast {
     }
 }
 
+/// The object that a shard leaves in the job's folder if the provider's batch API did not take its
+/// documents.
+const OBJECT: &str = "full-price.txt";
+
+/// Records that the provider refused the batch, so that its documents take the direct path. If this
+/// cannot be written, the reason is only in the worker's log.
+pub(crate) async fn record_refusal(folder: &Location, model: &ModelId, error: &Error) {
+    let why = format!(
+        "documents that could wait were asked directly, at the full price: {} takes no batches ({})",
+        model.provider(),
+        error.message
+    );
+    if let Err(error) = folder.child(OBJECT).write(why).await {
+        tracing::warn!(%error, "that documents cost the full price is not in the report");
+    }
+}
+
+/// The reason that a shard of this job has recorded.
+pub(crate) async fn recorded_reason(folder: &Location) -> Option<String> {
+    let said = folder.child(OBJECT).read_if_there().await.ok()??;
+    Some(String::from_utf8_lossy(&said).into_owned())
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
@@ -160,6 +184,31 @@ mod tests {
         assert!(
             Forecast { cost_usd: None, ..forecast }.check(Some(1.0)).is_ok(),
             "without a price there is nothing to compare"
+        );
+    }
+}
+
+#[cfg(test)]
+mod full_price_tests {
+    use tidegate_providers::Charged;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_shard_left_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = format!("file://{}/", folder.path().canonicalize().unwrap().display());
+        let folder = crate::Storage::new([root.as_str()]).unwrap().resolve(&root).unwrap();
+        assert_eq!(recorded_reason(&folder).await, None);
+        let error = Error::no_reply("404, no such page".to_owned(), Charged::No);
+        // Two shards write the same object: the last one stays.
+        for _ in 0..2 {
+            record_refusal(&folder, &"odd:m".parse().unwrap(), &error).await;
+        }
+        let said = recorded_reason(&folder).await.unwrap();
+        assert!(
+            said.ends_with("at the full price: odd takes no batches (404, no such page)"),
+            "{said}"
         );
     }
 }

@@ -10,9 +10,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use tidegate_calls::{
-    budget::Payers,
+    budget::{Payers, RetryBudget},
     caller::Terms,
-    retries::RetryBudget,
     route::{Route, Routes},
 };
 use tidegate_types::DocumentId;
@@ -20,8 +19,7 @@ use tidegate_workflows::contract::{DocumentTask, Job, Target};
 
 use crate::{
     failure::{Failure, OfStore as _, RETRIES_PER_DOCUMENT},
-    fingerprint::Fingerprint,
-    hash::hash,
+    fingerprint::{Fingerprint, hash},
     output::{
         forecast::Forecast,
         jsonl::{lines, pretty},

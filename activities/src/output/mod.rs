@@ -1,7 +1,7 @@
 //! A batch's output: the objects that are written there and read again. Other modules do not know
 //! them.
 //!
-//! * `layout`: their locations; `jsonl`: one value a line; [`ids`]: documents' ids in eight bytes
+//! * `layout`: their locations; `jsonl`: one value a line
 //! * [`job`]: the input and the manifests, which every activity of a batch reads; [`forecast`]: the
 //!   expected use of the batch; [`actions`]: its Temporal actions; [`question`]: the question of a
 //!   batch, in parts that can be compared
@@ -9,22 +9,18 @@
 //!   [`comparisons`]: models that were compared for a question; `row_ids`: ids of records without names
 //! * [`result`]: a document's result, and [`version`]: the document's version; [`pending_writes`]: answers that cannot be
 //!   written now, [`spool`]: a folder for them; [`answers`]: answers shared between batches
-//! * [`seal`]: merges a shard's results into a part; `part`: one part, `result_line`: a result in it, [`sealed`]: all parts of
+//! * [`seal`]: merges a shard's results into a part; `part`: one part, [`sealed`]: all parts of
 //!   an output; `tables`: parts as columns
 //! * `truth`: expected answers, and [`agreement`]: how many answers agree with them
 //! * `vendor_lines`: results and failures of requests in a vendor's own form
-//! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: why shards paid the full
-//!   price
+//! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`
 
 pub mod actions;
 pub mod agreement;
 pub mod answers;
 pub mod comparisons;
-pub mod evidence;
 pub mod finish;
 pub mod forecast;
-pub(crate) mod full_price;
-pub mod ids;
 pub mod job;
 pub(crate) mod jsonl;
 pub mod layout;
@@ -34,7 +30,6 @@ pub mod pending_writes;
 pub mod question;
 pub(crate) mod recorded_question;
 pub mod result;
-mod result_line;
 pub(crate) mod row_ids;
 pub mod seal;
 pub mod sealed;

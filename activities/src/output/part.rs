@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::{
     failure::Failure,
-    output::{jsonl::lines, layout, result_line::ResultLine, tables},
+    output::{jsonl::lines, layout, result::ResultLine, tables},
     storage::{Error, Location},
 };
 

@@ -24,8 +24,8 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tidegate_calls::{
+    doubts::Probe,
     gates::{About, Check, CheckedCall, Taken},
-    probe::Probe,
 };
 use tracing::{Instrument, info, warn};
 

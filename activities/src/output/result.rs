@@ -1,5 +1,6 @@
 //! A document's result, as it is stored under `results/`.
 
+use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,11 +12,8 @@ use crate::{
     attempt::Attempt,
     failure::{Failure, Shortfall},
     fingerprint::Fingerprint,
-    output::{
-        evidence::Evidence, job::Document, jsonl::json, layout, pending_writes::Bought,
-        version::Version,
-    },
-    storage::{Error, Location},
+    output::{job::Document, jsonl::json, layout, pending_writes::Bought, version::Version},
+    storage::{Location, Stamp},
 };
 
 /// The result of a check.
@@ -299,16 +297,13 @@ impl DocumentResult {
     /// # Errors
     /// The errors of [`Self::read`].
     pub async fn read_named(location: &Location) -> Result<Option<(Self, Fingerprint)>, Failure> {
-        match location.read().await {
+        let Some(bytes) = location.read_if_there().await? else { return Ok(None) };
+        match serde_json::from_slice(&bytes) {
             // Another program's file stays; the message tells the author to move it.
-            Ok(bytes) => match serde_json::from_slice(&bytes) {
-                Ok(result) => Ok(Some((result, Fingerprint::of_bytes(&bytes)))),
-                Err(error) => Err(Failure::invalid_input(format!(
-                    "{location} is there, but is no result of tidegate ({error}); move it away or choose another output"
-                ))),
-            },
-            Err(Error::Missing(_)) => Ok(None),
-            Err(error) => Err(error.into()),
+            Ok(result) => Ok(Some((result, Fingerprint::of_bytes(&bytes)))),
+            Err(error) => Err(Failure::invalid_input(format!(
+                "{location} is there, but is no result of tidegate ({error}); move it away or choose another output"
+            ))),
         }
     }
 
@@ -355,4 +350,48 @@ impl DocumentResult {
 /// The present time, as RFC 3339 with milliseconds.
 pub fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// A quote, as the model gave it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Path of the field of the answer; `answer` where there is no schema.
+    pub field: String,
+    /// Empty where the field has an answer and no quote was given.
+    pub quote: String,
+    /// The first page with the quote, from 1; `null` where there are no pages, or it was not found.
+    pub page: Option<usize>,
+    /// The part with the quote, from 1, of a document that was read in parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<usize>,
+    /// Whether the quote is in the text that was sent; `null` where that is unknown because pages were
+    /// sent as pictures.
+    pub found: Option<bool>,
+}
+
+/// A result as one line.
+#[derive(Debug)]
+pub(super) struct ResultLine {
+    /// The line with its newline.
+    pub json: Bytes,
+    /// The parsed result.
+    pub result: DocumentResult,
+}
+
+impl ResultLine {
+    /// `None` for a line that is not a result.
+    pub(super) fn parse(json: Bytes) -> Option<Self> {
+        let result = serde_json::from_slice(&json).ok()?;
+        Some(Self { json, result })
+    }
+}
+
+/// Reads the result at a location and its object's stamp; `None` if there is no object, or another
+/// program's.
+pub(super) async fn read_line(location: Location) -> Result<Option<(ResultLine, Stamp)>, Failure> {
+    let Some((bytes, stamp)) = location.read_stamped_if_there().await? else { return Ok(None) };
+    let mut line: Vec<u8> =
+        bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    line.push(b'\n');
+    Ok(ResultLine::parse(line.into()).map(|line| (line, stamp)))
 }

@@ -14,7 +14,7 @@ use crate::{
         job::Document,
         jsonl::lines,
         layout,
-        result_line::read_line,
+        result::read_line,
         seal::READ_AHEAD,
         sealed::{self, IndexLine},
     },

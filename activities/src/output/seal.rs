@@ -10,12 +10,11 @@ use tidegate_workflows::contract::{AskedAnswer, FailedDocument, SealShard};
 use crate::{
     failure::Failure,
     output::{
-        job::{Shards, resolve},
+        job::Shards,
         jsonl::written,
         layout,
         part::Part,
-        result::DocumentResult,
-        result_line::read_line,
+        result::{DocumentResult, read_line},
         sealed::IndexLine,
     },
     storage::{Error, Location, Storage},
@@ -54,7 +53,6 @@ pub struct FailureLine {
 /// `Transient` when a store fails.
 pub async fn seal(storage: &Storage, shards: &Shards, sealed: &SealShard) -> Result<(), Failure> {
     let shard = shards.get(storage, &sealed.job, sealed.shard).await?;
-    let folder = resolve(storage, "job", &sealed.job)?;
 
     let failed = |failure: &FailedDocument| {
         let document = shard.documents.get(usize::try_from(failure.index).ok()?)?;
@@ -70,7 +68,7 @@ pub async fn seal(storage: &Storage, shards: &Shards, sealed: &SealShard) -> Res
         })
     };
     let failures = written(sealed.failures.iter().filter_map(failed))?;
-    layout::failures_part(&folder, sealed.shard).write(failures).await?;
+    layout::failures_part(&shard.folder, sealed.shard).write(failures).await?;
 
     let (output, number) = (&shard.output, shard.first_part + sealed.shard);
     let written_as = shard.job.results;

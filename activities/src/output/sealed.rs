@@ -13,9 +13,8 @@ use tidegate_workflows::contract::{Job, ResultsAs};
 
 use crate::{
     failure::{Failure, OfStore as _},
-    fingerprint::Fingerprint,
+    fingerprint::{Fingerprint, Key, key},
     output::{
-        ids::{Key, key},
         job::Document,
         jsonl::lines,
         layout::{self, index_number, part_index, part_number},

@@ -12,7 +12,7 @@ pub(in crate::output) use self::{
     table_writer::Table,
 };
 #[cfg(not(feature = "parquet"))]
-pub(in crate::output) use absent::{Table, read, written};
+pub(in crate::output) use absent::{Table, read, write_table};
 
 use tidegate_workflows::contract::{Job, ResultsAs};
 
@@ -39,7 +39,7 @@ mod absent {
     use bytes::Bytes;
 
     use super::ABSENT;
-    use crate::{failure::Failure, output::result_line::ResultLine, storage::Location};
+    use crate::{failure::Failure, output::result::ResultLine, storage::Location};
 
     /// Stands for tables in a build without them.
     pub(in crate::output) enum Table {}

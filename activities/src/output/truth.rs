@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tidegate_types::DocumentId;
 
-use super::{
-    agreement::Unmatched,
-    job::resolve,
-    jsonl::{lines, object, unmarked},
-};
 use crate::{
     failure::{Failure, OfStore as _},
+    output::{
+        agreement::Unmatched,
+        job::resolve,
+        jsonl::{lines, object, unmarked},
+    },
     storage::{Location, Storage},
 };
 

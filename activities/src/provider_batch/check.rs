@@ -4,14 +4,14 @@ use chrono::{TimeDelta, Utc};
 use tidegate_providers::{BatchApi, Kind, batch};
 use tidegate_workflows::contract::{BatchState, OpenBatches, ProviderBatch};
 
-use super::{
-    choose::batch_api,
-    submission::{self, Submission},
-    submit::release_holds,
-};
 use crate::{
     failure::{Failure, MAX_BATCH_CANCELS},
-    output::job::resolve,
+    output::job::Shard,
+    provider_batch::{
+        choose::batch_api,
+        submission::{self, Submission},
+        submit::release_holds,
+    },
     services::Services,
 };
 
@@ -42,7 +42,7 @@ async fn state(services: &Services, batch: &ProviderBatch) -> Result<BatchState,
         Ok(batch::State::Ended) => return Ok(BatchState::Ended),
         Ok(batch::State::Full) => (BatchState::Full, "the account's queue is full".to_owned()),
         Ok(batch::State::Failed(why)) => (BatchState::Failed, why),
-        Err(error) if error.kind == Kind::InvalidRequest && is_settled(services, batch).await? => {
+        Err(error) if error.kind == Kind::InvalidRequest && is_settled(&shard, batch).await? => {
             (BatchState::Failed, error.message)
         }
         Err(error) => {
@@ -62,9 +62,8 @@ async fn state(services: &Services, batch: &ProviderBatch) -> Result<BatchState,
 }
 
 /// Whether a batch was submitted long ago.
-async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, Failure> {
-    let folder = resolve(&services.storage, "job", &batch.submitted.job)?;
-    Ok(Submission::read(&folder, &batch.submitted)
+async fn is_settled(shard: &Shard, batch: &ProviderBatch) -> Result<bool, Failure> {
+    Ok(Submission::read(&shard.folder, &batch.submitted)
         .await?
         .is_none_or(|submission| Utc::now() - submission.at > SETTLED))
 }
@@ -88,8 +87,7 @@ pub async fn cancel(
     let shard =
         services.shards.get(&services.storage, &batch.submitted.job, batch.submitted.shard).await?;
     let (_, batches) = batch_api(services, &shard)?;
-    let folder = resolve(&services.storage, "job", &batch.submitted.job)?;
-    if Submission::read(&folder, &batch.submitted)
+    if Submission::read(&shard.folder, &batch.submitted)
         .await?
         .is_some_and(|submission| submission.guessed)
     {

@@ -1,35 +1,35 @@
 //! Collects the provider's answers.
 
-use chrono::Utc;
 use tidegate_providers::{Charged, Completion, Error, Kind, batch};
 use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{
     CollectedBatch, FailedDocument, FailureType, OnCut, ProviderBatch,
 };
 
-use super::{
-    check::delete_batch,
-    choose::batch_api,
-    queue,
-    submission::{self, Sent, Submission},
-};
 use crate::{
     document::{
         ask::{
-            answer::size_advice,
             evidence::{self, QuoteSource},
-            inquiry::{Acceptance, accept},
+            inquiry::{Acceptance, accept, size_advice},
         },
-        read::content::{self, Care, Extracted},
+        read::{
+            content::{self, Care, Extracted},
+            earlier::offer,
+        },
         request,
-        shared_answers::offer,
     },
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
     output::{
-        job::{Document, Shard, payers, resolve},
+        job::{Document, Shard, payers},
         result::{DocumentResult, Given},
         version::Version,
+    },
+    provider_batch::{
+        check::delete_batch,
+        choose::batch_api,
+        queue,
+        submission::{self, Sent, Submission},
     },
     services::Services,
 };
@@ -69,8 +69,7 @@ pub async fn collect(
             model.provider()
         )));
     }
-    let folder = resolve(&services.storage, "job", &task.job)?;
-    let sent = Submission::read(&folder, task).await?;
+    let sent = Submission::read(&shard.folder, task).await?;
     let mut sent = sent.map(|submission| submission.sent).unwrap_or_default();
     let mut given_up = false;
     let mut answers = match batches.answers(&batch.batch).await {
@@ -146,7 +145,8 @@ impl Charge {
             Err(Error { charged: Charged::Usage(usage), .. }) => Some(*usage),
             Err(_) => None,
         };
-        let cost_usd = usage.and_then(|usage| cost(services, model, &usage));
+        let cost_usd =
+            usage.and_then(|usage| services.cost_usd(model, &usage)).map(|usd| usd * batch::PRICE);
         Self { usage, cost_usd, failed: result.as_ref().err().map(|error| error.kind) }
     }
 }
@@ -297,8 +297,4 @@ async fn read_again(
     let read = content::extract(services, raw, job, route, Care::None).await.ok()?;
     let is_same = read.version.is_same(sent) == Some(true);
     (is_same && read.version.extracted == sent.extracted).then_some(read)
-}
-
-fn cost(services: &Services, model: &ModelId, usage: &Usage) -> Option<f64> {
-    services.prices.cost_usd(model, usage, Utc::now().date_naive()).map(|usd| usd * batch::PRICE)
 }

@@ -1,28 +1,27 @@
 //! The requests of a provider's batch: which of a shard's documents go into it.
 
-use chrono::Utc;
 use futures::{StreamExt, stream};
+use tidegate_calls::caller::Question as _;
 use tidegate_documents::tokens;
 use tidegate_providers::{BatchApi, batch};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::SubmitBatch;
 
-use super::{
-    queue,
-    submission::{self, Sent},
-};
 use crate::{
     document::{
-        ask::{answer::question, prompt::Content},
+        ask::{inquiry::question, prompt::Content},
         read::{
             content::{self, Care, Extracted},
-            existing_result::{self, ExistingResult, Open},
+            earlier::{self, ExistingResult, Open, bought_before},
         },
         request,
-        shared_answers::bought_before,
     },
     failure::{Failure, MAX_BATCH_SUBMITS},
     output::job::{Document, Shard},
+    provider_batch::{
+        queue,
+        submission::{self, Sent},
+    },
     services::Services,
 };
 
@@ -83,8 +82,7 @@ pub(super) async fn gather(
             output: shard.job.likely_output_tokens().into(),
             ..Usage::default()
         };
-        let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0)
-            * batch::PRICE;
+        let usd = services.cost_usd(model, &usage).unwrap_or(0.0) * batch::PRICE;
         bytes += json.len();
         lines.push(BatchRequest { index, sent, json, usd, tokens: input });
     }
@@ -103,7 +101,7 @@ async fn build_request(
     care: Care<'_>,
 ) -> Result<Option<(Vec<u8>, u64, Sent)>, Failure> {
     let not_now = |failure: &Failure| failure.is_retried() && attempt < MAX_BATCH_SUBMITS;
-    let before = existing_result::find_existing(services, shard, &document, care).await;
+    let before = earlier::find_existing(services, shard, &document, care).await;
     let Open { raw, updated, instead_of } = match before {
         Ok(ExistingResult::Open(open)) => open,
         Err(failure) if not_now(&failure) => return Err(failure),

@@ -8,8 +8,7 @@ use tidegate_workflows::contract::SubmitBatch;
 
 use crate::{
     failure::Failure,
-    fingerprint::Fingerprint,
-    hash::hash,
+    fingerprint::{Fingerprint, hash},
     output::{jsonl::json, version::Version},
     storage::Location,
 };
@@ -59,9 +58,8 @@ impl Submission {
     /// Removes the record. A remaining record only costs a look-up at the provider that finds
     /// nothing.
     pub(super) async fn remove(folder: &Location, task: &SubmitBatch) {
-        if let Err(error) = location(folder, task).delete().await {
-            tracing::debug!(%error, "the record of a batch's submission stays behind");
-        }
+        let stays = "the record of a batch's submission stays behind";
+        location(folder, task).remove_or_log(stays).await;
     }
 
     pub(super) async fn write(&self, folder: &Location, task: &SubmitBatch) -> Result<(), Failure> {

@@ -11,19 +11,19 @@ use tidegate_providers::{BatchApi, Charged, Error, Key, Kind};
 use tidegate_types::{ModelId, seconds_since_1970};
 use tidegate_workflows::contract::{FailureType, Mode, SubmitBatch, SubmittedBatch};
 
-use super::{
-    choose::{batch_api, operation},
-    queue,
-    requests::{BatchRequest, gather},
-    submission::{self, Sent, Submission},
-};
 use crate::{
     attempt::Attempt,
     document::read::content::Care,
     failure::{Failure, MAX_BATCH_SUBMITS},
     output::{
-        full_price,
+        forecast,
         job::{Shard, payers, resolve},
+    },
+    provider_batch::{
+        choose::{batch_api, operation},
+        queue,
+        requests::{BatchRequest, gather},
+        submission::{self, Sent, Submission},
     },
     services::Services,
     storage::Location,
@@ -76,12 +76,11 @@ async fn try_to_submit(
 ) -> Result<SubmittedBatch, Failure> {
     let workflow = &task.workflow;
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
-    let (folder, key) = (resolve(&services.storage, "job", &task.job)?, submission::key(task));
+    let (folder, key) = (&shard.folder, submission::key(task));
     let (model, batches) = batch_api(services, &shard)?;
-    let recorded = Submission::read(&folder, task).await?;
+    let recorded = Submission::read(folder, task).await?;
     if let Some(submission) = recorded.clone()
-        && let Some(submission) =
-            find_submitted(batches, &folder, submission, &key, attempt).await?
+        && let Some(submission) = find_submitted(batches, folder, submission, &key, attempt).await?
     {
         // The attempt that submitted it may have released the money by mistake.
         let hold = submission::hold(&key, submission.requests);
@@ -90,7 +89,7 @@ async fn try_to_submit(
         if let Err(failure) = held {
             tracing::warn!(%failure, "a batch that was submitted is not held in its budget");
         }
-        return Ok(submitted(&submission, &folder, task).await);
+        return Ok(submitted(&submission, folder, task).await);
     }
     if task.only_find {
         if let Some(submission) = recorded {
@@ -157,19 +156,19 @@ async fn try_to_submit(
         lines.into_iter().map(|line| ((line.index, line.sent), line.json)).unzip();
     let at = Utc::now();
     let submission = Submission { at, requests, next, usd, guessed: false, sent, batch: None };
-    if let Err(failure) = submission.write(&folder, task).await {
+    if let Err(failure) = submission.write(folder, task).await {
         release_holds(services, (&shard, model), workflow, &key, requests).await;
         return Err(failure);
     }
     match batches.submit(&key, operation(&shard.job), &lines).await {
         Ok(id) => {
             tracing::info!(%model, batch = id, requests, "documents were submitted to the provider's batch API");
-            Ok(submitted(&Submission { batch: Some(id), ..submission }, &folder, task).await)
+            Ok(submitted(&Submission { batch: Some(id), ..submission }, folder, task).await)
         }
         Err(error) => {
             if error.charged == Charged::No {
                 // There is no such batch, and no candidate for it.
-                Submission::remove(&folder, task).await;
+                Submission::remove(folder, task).await;
                 release_holds(services, (&shard, model), workflow, &key, requests).await;
             }
             if error.kind == Kind::Unauthorized {
@@ -186,7 +185,7 @@ async fn try_to_submit(
             }
             let meant = handle_refusal(&shard, model, task, &error, attempt)?;
             if !meant.later {
-                full_price::record_refusal(&folder, model, &error).await;
+                forecast::record_refusal(folder, model, &error).await;
             }
             Ok(meant)
         }

@@ -52,6 +52,12 @@ impl Tried {
     }
 }
 
+impl Default for Tried {
+    fn default() -> Self {
+        Self::Untried("")
+    }
+}
+
 impl From<Result<(), Error>> for Tried {
     fn from(result: Result<(), Error>) -> Self {
         result.map_or_else(Self::Fails, |()| Self::Works)
@@ -59,7 +65,7 @@ impl From<Result<(), Error>> for Tried {
 }
 
 /// The outcome of each operation that documents and results need.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Access {
     /// Getting a credential that must be fetched or exchanged.
     pub credential: Tried,
@@ -101,8 +107,7 @@ impl Location {
     /// Tries each operation in turn, with a credential of this kind. Skips operations that can no
     /// longer succeed.
     pub async fn try_access(&self, kind: CredentialKind) -> Access {
-        let mut access = Access::untried();
-        access.credential = match &self.root().bucket {
+        let credential = match &self.root().bucket {
             // An anonymous store needs no credential.
             _ if kind == CredentialKind::Anonymous => Tried::Works,
             Some(bucket) => {
@@ -116,6 +121,7 @@ impl Location {
             }
             None => Tried::Works,
         };
+        let mut access = Access { credential, ..Access::default() };
         if access.credential.works() != Some(true) {
             return access.mark_untried("there is no credential");
         }
@@ -160,19 +166,6 @@ impl Location {
 }
 
 impl Access {
-    fn untried() -> Self {
-        let untried = || Tried::Untried("");
-        Self {
-            credential: untried(),
-            list: untried(),
-            read: untried(),
-            create: untried(),
-            write: untried(),
-            delete: untried(),
-            left: None,
-        }
-    }
-
     /// Marks every operation that was not tried yet with this reason.
     fn mark_untried(mut self, why: &'static str) -> Self {
         let steps =

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Location, bucket::Bucket};
+use crate::storage::{Error, Location, root::Bucket};
 
 /// Bytes of each part but the last: some stores require parts of one length, and most take 10,000.
 const PART: usize = 16 << 20;

@@ -1,6 +1,6 @@
 //! The kind and origin of a store's credential; never its value.
 //!
-//! The order is that of `object_store`'s builders, which [`super::bucket`] opens with these options.
+//! The order is that of `object_store`'s builders, which [`super::root`] opens with these options.
 
 mod aws;
 mod azure;

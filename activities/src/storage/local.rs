@@ -3,7 +3,9 @@
 //! The store's own listing ends at the first such entry, and omits entries that are not regular files.
 
 use std::{
+    ffi::OsString,
     fs, io,
+    os::unix::{ffi::OsStringExt as _, fs::FileTypeExt as _},
     path::{Path as FilePath, PathBuf},
 };
 
@@ -11,7 +13,7 @@ use object_store::path::Path;
 use url::Url;
 use walkdir::{DirEntry, WalkDir};
 
-use super::stamp::Stamp;
+use crate::storage::listing::Stamp;
 
 /// Bytes that are not escaped in a key.
 const KEPT: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b'%');
@@ -150,16 +152,7 @@ pub(super) fn to_key(path: &FilePath) -> String {
 
 /// The path of a key.
 pub(super) fn of_key(key: &str) -> PathBuf {
-    let bytes = percent_encoding::percent_decode_str(key);
-    #[cfg(unix)]
-    {
-        use std::os::unix::ffi::OsStringExt;
-        std::ffi::OsString::from_vec(bytes.collect()).into()
-    }
-    #[cfg(not(unix))]
-    {
-        bytes.decode_utf8_lossy().into_owned().into()
-    }
+    OsString::from_vec(percent_encoding::percent_decode_str(key).collect()).into()
 }
 
 /// The names of the files in a folder; none where there is no folder.
@@ -235,9 +228,7 @@ pub fn special(kind: fs::FileType) -> Option<&'static str> {
     if kind.is_file() || kind.is_dir() { None } else { Some(kind_of(kind)) }
 }
 
-#[cfg(unix)]
 fn kind_of(kind: fs::FileType) -> &'static str {
-    use std::os::unix::fs::FileTypeExt;
     if kind.is_fifo() {
         "a named pipe"
     } else if kind.is_socket() {
@@ -245,9 +236,4 @@ fn kind_of(kind: fs::FileType) -> &'static str {
     } else {
         "a device"
     }
-}
-
-#[cfg(not(unix))]
-fn kind_of(_: fs::FileType) -> &'static str {
-    "something else"
 }

@@ -4,8 +4,9 @@ use chrono::Utc;
 use serde_json::{Value, json};
 use tidegate_providers::{Completion, Fields, Role, StopReason};
 
-use super::conversation::{Conversation, bound, check_fields, refused, text};
-use super::refused_field::RefusedField;
+use crate::dialect::conversation::{
+    Conversation, RefusedField, bound, check_fields, refused, text,
+};
 
 /// Reads a request. A field that is null or states the default is ignored.
 pub(super) fn read(fields: &Fields) -> Result<Conversation, RefusedField> {

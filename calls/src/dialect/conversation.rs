@@ -3,8 +3,6 @@
 use serde_json::{Map, Value};
 use tidegate_providers::{Role, Turn};
 
-use super::refused_field::RefusedField;
-
 /// A request in no particular dialect.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
@@ -83,4 +81,21 @@ pub(super) fn text(field: &str, content: &Value) -> Result<String, RefusedField>
 pub(super) fn bound(field: &str, value: &Value) -> Result<u32, RefusedField> {
     let bound = value.as_u64().and_then(|bound| u32::try_from(bound).ok()).filter(|it| *it > 0);
     bound.ok_or_else(|| RefusedField::new(field, "must be a whole number above 0"))
+}
+
+/// A refused field of a request, and the reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {why}")]
+pub struct RefusedField {
+    /// Its name.
+    pub field: String,
+    /// The fault; quotes nothing of the field's value.
+    pub why: String,
+}
+
+impl RefusedField {
+    /// Refuses `field` for the reason `why`.
+    pub fn new(field: &str, why: &str) -> Self {
+        Self { field: field.to_owned(), why: why.to_owned() }
+    }
 }

@@ -5,10 +5,10 @@ use serde_json::Value;
 use tidegate_providers::{Fields, Operation, Providers, RequestFacts};
 use tidegate_types::{ModelId, Usage};
 
-use super::{refused_field::RefusedField, translated::Translated};
 use crate::{
     attempt::Attempt,
     caller::{Caller, Question as _, Terms},
+    dialect::{conversation::RefusedField, translated::Translated},
     failure::Failure,
     route::Route,
 };

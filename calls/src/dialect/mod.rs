@@ -7,10 +7,9 @@ mod chat;
 mod conversation;
 mod dialect_route;
 mod messages;
-mod refused_field;
 mod translated;
 
-pub use self::{dialect_route::DialectRoute, refused_field::RefusedField, translated::Translated};
+pub use self::{conversation::RefusedField, dialect_route::DialectRoute, translated::Translated};
 
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,15 @@ use tidegate_providers::{
 };
 use tidegate_types::ModelId;
 
-use super::{chat, conversation::Conversation, messages, refused_field::RefusedField};
-use crate::{ask::UNBOUNDED_OUTPUT, caller::Question, route::Route};
+use crate::{
+    caller::{Question, UNBOUNDED_OUTPUT},
+    dialect::{
+        chat,
+        conversation::{Conversation, RefusedField},
+        messages,
+    },
+    route::Route,
+};
 
 /// A translated request.
 #[derive(Debug)]

@@ -2,7 +2,9 @@
 
 use tidegate_types::{FailureType, ModelId};
 
-use super::{AT_ONCE, Concerns, Failure, MAX_INVALID_OUTPUTS, Retry, Shortfall};
+use crate::failure::{
+    AT_ONCE, Concerns, Failure, MAX_INVALID_OUTPUTS, MAX_MESSAGE_CHARS, Retry, Shortfall,
+};
 
 impl Failure {
     /// The failure for an answer that does not satisfy the schema; `count` answers of this document
@@ -81,5 +83,27 @@ impl Failure {
         let message =
             format!("the answer was cut or empty, and it cannot get more room: {}", self.message);
         Self::never(FailureType::Truncated, message)
+    }
+}
+
+impl Failure {
+    /// The failure for an input that is larger than the model's context. No call was made.
+    pub fn exceeds_context(model: &ModelId, tokens: u64, most: u64) -> Self {
+        let message = format!("the call has some {tokens} input tokens; {model} takes {most}");
+        Self::never(FailureType::TooLarge, message)
+    }
+
+    /// Adds advice for the batch's author on a document that is too large for a call. If an
+    /// operator's limit is too small, the message is unchanged.
+    pub fn with_size_advice(self, size_advice: &str) -> Self {
+        let is_too_large = self.kind == FailureType::TooLarge && self.concerns == Concerns::TheCall;
+        if !is_too_large || self.is_retried() {
+            return self;
+        }
+        // A provider's message may already have the maximum length.
+        let room = MAX_MESSAGE_CHARS.saturating_sub(size_advice.chars().count() + 2);
+        let message: String = self.message.chars().take(room).collect();
+        let message = format!("{}; {size_advice}", message.trim_end_matches(['.', ' ']));
+        Self { message, ..self }
     }
 }

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use pyo3::{exceptions::PyValueError, prelude::*};
-use tidegate_calls::ask::UNBOUNDED_OUTPUT;
+use tidegate_calls::caller::UNBOUNDED_OUTPUT;
 use tidegate_providers::Vendor;
 
 pub(crate) fn vendor(name: &str) -> PyResult<Vendor> {

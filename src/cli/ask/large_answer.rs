@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use serde_json::Value;
-use tidegate_activities::{call_store::Calls, storage::Error};
+use tidegate_activities::{services::Calls, storage::Error};
 
 /// Loads the complete outcome of a call; the inner error is the reason why it cannot be read on
 /// this machine. It is loaded only just before it is written, so that at most one large outcome is

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context;
 use csv::{ByteRecord, ReaderBuilder, StringRecord, Terminator, Writer, WriterBuilder};
 use serde_json::Value;
-use tidegate_activities::document::ask::row::RowPrompt;
+use tidegate_activities::document::ask::template::RowPrompt;
 use tidegate_documents::records::detect_delimiter;
 use tokio::sync::mpsc;
 

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
-use tidegate_calls::recent::RecentCalls;
+use tidegate_calls::health::RecentCalls;
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, snapshot::DimensionSnapshot};
 use tidegate_workflows::contract::Totals;
 

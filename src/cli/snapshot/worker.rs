@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 use tidegate_calls::{
-    recent::RecentCalls,
+    health::RecentCalls,
     worker_status::{RefusedKey, WorkerStatus},
 };
 use tidegate_types::ModelId;

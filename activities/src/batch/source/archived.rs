@@ -3,13 +3,14 @@
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::Records;
 
-use super::{
-    cursor::{Archived, FilePosition},
-    page_budget::PageBudget,
-    records::{self, Within, has_records},
-};
 use crate::{
-    batch::archives,
+    batch::{
+        archives,
+        source::{
+            page::{Archived, FilePosition, PageBudget, Within},
+            records::{self, has_records},
+        },
+    },
     failure::{Failure, OfStore as _},
     output::{
         job::{Document, resolve},

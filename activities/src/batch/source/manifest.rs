@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use tidegate_types::DocumentId;
 
-use super::cursor::LinePosition;
 use crate::{
+    batch::source::page::LinePosition,
     failure::{Failure, OfStore as _},
     output::{
         job::{Document, resolve},

@@ -4,7 +4,6 @@
 use std::io;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_documents::{
     Format, Position, Record, RecordFields, Records as RecordFile, Unreadable, blocks::Blocks,
@@ -15,17 +14,18 @@ use tidegate_workflows::contract::Records;
 use tokio::{runtime::Handle, task::JoinError};
 
 use crate::{
-    batch::archives,
+    batch::{
+        archives,
+        source::page::{PageBudget, Within},
+    },
     failure::{Failure, OfStore as _},
     output::{
         job::{Document, resolve},
         row_ids::{IsNumbered, RowIds},
         version::Version,
     },
-    storage::{Error, Location, Stamp, Storage},
+    storage::{Error, Location, Storage},
 };
-
-use super::page_budget::PageBudget;
 
 /// A file of fewer bytes is read whole, in any encoding.
 const WHOLE: u64 = 16 << 20;
@@ -36,24 +36,6 @@ const MAX_BOUND: u64 = 64 << 20;
 
 /// Limit on the bytes of such a file's rows in memory; a table's rows are compressed in the file.
 const MOST_AT_ONCE: usize = 256 << 20;
-
-/// A file of records, and the position in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Within {
-    id: DocumentId,
-    uri: String,
-    at: Position,
-    /// The file's stamp; it must not change during the listing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stamp: Option<Stamp>,
-}
-
-impl Within {
-    pub(super) fn beginning(file: &Document) -> Self {
-        let (id, uri) = (file.id.clone(), file.uri.clone());
-        Self { id, uri, at: Position::default(), stamp: None }
-    }
-}
 
 /// The form of a file's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

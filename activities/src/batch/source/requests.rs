@@ -9,18 +9,15 @@ use serde_json::value::RawValue;
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Lines, Source};
 
-use super::{
-    cursor::{FilePosition, LinePosition},
-    page::{Cursor, Page},
-    page_budget::PageBudget,
-};
 use crate::{
-    batch::document_ids::DocumentIds,
+    batch::{
+        document_ids::DocumentIds,
+        source::page::{Cursor, FilePosition, LinePosition, Page, PageBudget},
+    },
     document::request,
     failure::{Failure, OfStore as _},
-    fingerprint::Fingerprint,
+    fingerprint::{Fingerprint, Key, key},
     output::{
-        ids::{Key, key},
         job::{Document, resolve},
         jsonl::{other, unmarked},
         version::Version,

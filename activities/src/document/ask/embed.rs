@@ -157,7 +157,7 @@ pub(crate) async fn embed_document(
     let (model, embedded) = embedded.map_err(|failure| failure.with_size_advice(SIZE_ADVICE))?;
     let estimate = Usage { uncached_input: tokens, ..Usage::default() };
     let usage = embedded.usage.unwrap_or(estimate);
-    let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
+    let cost_usd = services.cost_usd(model, &usage);
     let own = Spend::of_tokens(&usage, cost_usd);
     if let Some(most) = most.filter(|most| cuts && usage.input() >= *most) {
         attempt.discard(Taken { spend: own, ..Taken::default() });

@@ -4,17 +4,19 @@
 //! the batch has a schema, otherwise a text. An answer passes if the value is true in an `{% if …
 //! %}`.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use minijinja::{Error, ErrorKind, Value, value::Serde};
 use serde_json::{Map, json};
 use tidegate_workflows::contract::{Check, Job};
 
-use super::{
-    prompt_builder::{DocumentFacts, OF_ALL},
-    template::{self, Variables, engine, fault, is_plain_tag, run_deep},
+use crate::{
+    document::ask::{
+        prompt_builder::{DocumentFacts, OF_ALL},
+        template::{self, Variables, engine, fault, is_plain_tag, run_deep},
+    },
+    output::result::Checked,
 };
-use crate::output::result::Checked;
 
 /// Variables of checks in addition to those of templates.
 pub(crate) const OF_CHECKS: [&str; 2] = ["answer", "record"];
@@ -82,9 +84,9 @@ pub(crate) fn examine(job: &Job) -> Result<(), String> {
     expressions(&job.checks).try_for_each(|(_, expression)| expression.examine(job.schema.as_ref()))
 }
 
-fn variables<'a>(about: &DocumentFacts<'a>, answer: &serde_json::Value) -> Variables<'a> {
+fn variables<'a>(about: &'a DocumentFacts<'_>, answer: &serde_json::Value) -> Variables<'a> {
     let mut with = about.variables();
-    let record = Value::from(Serde(about.fields));
+    let record = Value::from(Serde(&about.fields));
     with.extend([("answer", Value::from(Serde(answer))), ("record", record)]);
     with
 }
@@ -152,7 +154,8 @@ impl Expression<'_> {
         let mut said = None;
         for text in SAMPLES {
             let answer = schema.map_or_else(|| json!(text), |schema| sample(schema, text, 0));
-            let about = DocumentFacts { id: text, name: text.into(), fields: &Map::new(), text };
+            let [id, name, sent] = [text; 3].map(Cow::Borrowed);
+            let about = DocumentFacts { id, name, fields: Cow::Owned(Map::new()), text: sent };
             let with = variables(&about, &answer);
             let wrong = run_deep(place, || {
                 let error = self.value(&with).err();
@@ -297,8 +300,12 @@ mod tests {
     #[test]
     fn an_answer_passes_what_is_true_of_it() {
         let fields = json!({"nr": 7, "odd name": "x"}).as_object().unwrap().clone();
-        let about =
-            DocumentFacts { id: "a", name: "a.txt".into(), fields: &fields, text: "In EUR." };
+        let about = DocumentFacts {
+            id: "a".into(),
+            name: "a.txt".into(),
+            fields: Cow::Borrowed(&fields),
+            text: "In EUR.".into(),
+        };
         let of = |expression: &str, answer: &str| {
             outcomes(&job(expression, schema()), &about, answer).remove(0)
         };
@@ -320,7 +327,12 @@ mod tests {
     #[test]
     fn work_is_bounded_and_what_can_grow_is_not_plain() {
         let fields = Map::new();
-        let about = DocumentFacts { id: "a", name: "a".into(), fields: &fields, text: "" };
+        let about = DocumentFacts {
+            id: "a".into(),
+            name: "a".into(),
+            fields: Cow::Borrowed(&fields),
+            text: "".into(),
+        };
         let ever = "range(9999)|map('string')|map('upper')|map('lower')|join|length * answer == 1";
         let checked = outcomes(&job(ever, schema()), &about, "1").remove(0);
         assert!(!checked.passed, "{checked:?}");

@@ -2,15 +2,21 @@
 
 use std::borrow::Cow;
 
-use tidegate_calls::{caller::Terms, failure::MAX_INVALID_OUTPUTS, route::Route};
+use tidegate_calls::{
+    caller::{Question as _, Terms},
+    failure::MAX_INVALID_OUTPUTS,
+    route::Route,
+};
+use tidegate_documents::Reader;
 use tidegate_types::Spend;
-use tidegate_workflows::contract::{CutAnswers, Job, OnCut, Taken};
+use tidegate_workflows::contract::{Attach, CutAnswers, Job, OnCut, Taken};
 
 use crate::{
     attempt::Attempt,
     document::ask::{
         evidence::{self, QuoteSource},
-        prompt::Question,
+        prompt::{Content, Question},
+        prompt_builder::DocumentFacts,
         sandbox,
     },
     failure::Failure,
@@ -65,6 +71,19 @@ pub(crate) struct AnswerSubject<'a> {
     pub(crate) sought: QuoteSource<'a>,
 }
 
+impl<'a> AnswerSubject<'a> {
+    /// A document of a shard, whose answer before had no fault.
+    pub(crate) fn of_shard(
+        shard: &'a Shard,
+        (document, version): (Document, Version),
+        refused: &'a Location,
+        sought: QuoteSource<'a>,
+    ) -> Self {
+        let size_advice = size_advice(&shard.job);
+        Self { document, version, refused, correction: None, size_advice, sought }
+    }
+}
+
 /// Asks once; returns the answer with its cost.
 ///
 /// # Errors
@@ -112,7 +131,7 @@ pub(crate) async fn answer(
         }
     })?;
     let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
-    let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
+    let cost_usd = services.cost_usd(model, &usage);
     let own = Spend::of_tokens(&usage, cost_usd);
     let (answer, evidence) = evidence::take_evidence(job, completion.answer, &document, &sought);
     let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
@@ -210,6 +229,66 @@ impl Acceptance {
                 let count = if may_come_back { count } else { MAX_INVALID_OUTPUTS };
                 Err(Failure::invalid_output(&wrong, count))
             }
+        }
+    }
+}
+
+/// The question about one document of a shard.
+///
+/// # Errors
+/// `InvalidInput` where a template cannot be filled.
+pub(crate) async fn question<'a>(
+    reader: &Reader,
+    shard: &'a Shard,
+    document: &Document,
+    content: &'a Content,
+) -> Result<Question<'a>, Failure> {
+    let about = DocumentFacts::new(document, content.text());
+    let wording = sandbox::build_prompt(reader, &shard.job, &about).await;
+    let wording = wording.map_err(|failure| failure.asked_of(&document.uri))?;
+    let question = Question::for_document(&shard.job, shard.template, wording, content);
+    let question = match shard.job.evidence {
+        true => question
+            .with_note(evidence::NOTE)
+            .with_schema(evidence::schema_with_evidence(&shard.job)),
+        false => question,
+    };
+    let asked_once = shard.documents.len() == 1 && shard.job.long.is_none();
+    Ok(if asked_once { question.without_cache() } else { question })
+}
+
+/// Asks about a content; returns the answer with its cost. An answer that is not accepted is stored
+/// at `refused`.
+///
+/// # Errors
+/// A [`Failure`] with the time of a retry, if any.
+pub(crate) async fn answer_content(
+    services: &Services,
+    attempt: &Attempt,
+    shard: &Shard,
+    route: &Route,
+    (content, note): (&Content, Option<&str>),
+    about: AnswerSubject<'_>,
+) -> Result<DocumentResult, Failure> {
+    let reader = services.reader_for(&shard.job.lane);
+    let mut question = question(&reader, shard, &about.document, content).await?;
+    if let Some(note) = note {
+        question = question.with_note(note).without_cache();
+    }
+    let inquiry = Inquiry { route, ..Inquiry::for_shard(shard) };
+    answer(services, attempt, inquiry, question, about).await
+}
+
+/// Advice for the batch's author on a document that is too large for a call.
+pub(crate) fn size_advice(job: &Job) -> Cow<'static, str> {
+    match job.long {
+        None if job.attach != Attach::Text => {
+            "let its text be read in parts: \"attach\": \"text\" and \"long\": \"map_reduce\""
+                .into()
+        }
+        None => "let it be read in parts: \"long\": \"map_reduce\"".into(),
+        Some(long) => {
+            format!("make the parts smaller: chunk_tokens, which is {}", long.chunk_tokens).into()
         }
     }
 }

@@ -12,8 +12,7 @@ use tidegate_providers::{
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{AskedWith, Job};
 
-use super::prompt_builder::PromptText;
-use crate::hash::hash;
+use crate::{document::ask::prompt_builder::PromptText, fingerprint::hash};
 
 /// Factor by which the cap is raised; two raises make 16 times the batch's cap.
 const RAISE: u32 = 4;
@@ -163,11 +162,6 @@ impl<'a> Question<'a> {
         cap.map_or(raised, |cap| raised.min(cap.max(self.stated)))
     }
 
-    /// The cap on output, for a model with this cap.
-    pub(crate) fn room(&self, cap: Option<u32>) -> u32 {
-        cap.map_or(self.max_output_tokens, |cap| self.max_output_tokens.min(cap.max(self.stated)))
-    }
-
     /// Adds the fault of the answer before. Such documents are few, and share their template with
     /// the others.
     pub(crate) fn with_correction(mut self, correction: &str) -> Self {
@@ -209,20 +203,40 @@ impl<'a> Question<'a> {
         input_tokens(&self.wording, self.content, "", self.schema.as_deref())
     }
 
-    /// Estimated input tokens for a model.
-    pub(crate) fn input_tokens_of(&self, model: &ModelId) -> u64 {
-        input_tokens(&self.wording, self.content, model.model(), self.schema.as_deref())
-    }
-
     /// The estimated use of a call whose provider did not report it: of the request, and of the
     /// answer.
     pub(crate) fn estimate(&self, model: &ModelId, answer: &str) -> Usage {
-        let (uncached_input, output) = (self.input_tokens_of(model), tokens::estimate(answer));
+        let (uncached_input, output) =
+            (caller::Question::input_tokens(self, model), tokens::estimate(answer));
         Usage { uncached_input, output, ..Usage::default() }
     }
+}
 
-    /// The call that a provider takes.
-    pub(crate) fn call(&'a self, model: &'a ModelId, room: u32) -> Call<'a> {
+impl caller::Question for Question<'_> {
+    /// Returns a separate template for documents whose answer was cut: their answers are long, and
+    /// statistics of the others underestimate them.
+    fn template(&self) -> u64 {
+        let raises = self.raises.to_le_bytes();
+        if self.was_cut { self.template ^ hash([&b"raised"[..], &raises]) } else { self.template }
+    }
+
+    fn input_tokens(&self, model: &ModelId) -> u64 {
+        input_tokens(&self.wording, self.content, model.model(), self.schema.as_deref())
+    }
+
+    fn room(&self, cap: Option<u32>) -> u32 {
+        cap.map_or(self.max_output_tokens, |cap| self.max_output_tokens.min(cap.max(self.stated)))
+    }
+
+    fn likely_output(&self, learned: Option<u64>) -> Option<u64> {
+        self.likely.map(|likely| u64::from(likely).max(learned.unwrap_or_default()))
+    }
+
+    fn cached_instructions(&self) -> Option<(u64, &str)> {
+        self.cache.then(|| (self.template, self.wording.system()))
+    }
+
+    fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> Call<'c> {
         Call {
             model: model.model(),
             instructions: self.wording.system(),
@@ -240,35 +254,6 @@ impl<'a> Question<'a> {
                 Parameters { effort: with.effort, fields: Some(&with.parameters) }
             }),
         }
-    }
-}
-
-impl caller::Question for Question<'_> {
-    /// Returns a separate template for documents whose answer was cut: their answers are long, and
-    /// statistics of the others underestimate them.
-    fn template(&self) -> u64 {
-        let raises = self.raises.to_le_bytes();
-        if self.was_cut { self.template ^ hash([&b"raised"[..], &raises]) } else { self.template }
-    }
-
-    fn input_tokens(&self, model: &ModelId) -> u64 {
-        self.input_tokens_of(model)
-    }
-
-    fn room(&self, cap: Option<u32>) -> u32 {
-        self.room(cap)
-    }
-
-    fn likely_output(&self, learned: Option<u64>) -> Option<u64> {
-        self.likely.map(|likely| u64::from(likely).max(learned.unwrap_or_default()))
-    }
-
-    fn cached_instructions(&self) -> Option<(u64, &str)> {
-        self.cache.then(|| (self.template, self.wording.system()))
-    }
-
-    fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> Call<'c> {
-        self.call(model, room)
     }
 }
 

@@ -11,22 +11,24 @@ use tidegate_documents::tokens;
 use tidegate_providers::{Role, Said, Turn, prompt};
 use tidegate_workflows::contract::{self, Job};
 
-use super::template::{self, Text, Variables};
-use crate::output::job::Document;
+use crate::{
+    document::ask::template::{self, Text, Variables},
+    output::job::Document,
+};
 
 /// Variables of templates that every document has.
 pub(crate) const OF_ALL: [&str; 3] = ["document", "id", "name"];
 
 /// Facts of a document for templates.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DocumentFacts<'a> {
-    pub(crate) id: &'a str,
+    pub(crate) id: Cow<'a, str>,
     /// The name of its file.
     pub(crate) name: Cow<'a, str>,
     /// The fields of a record.
-    pub(crate) fields: &'a Map<String, serde_json::Value>,
+    pub(crate) fields: Cow<'a, Map<String, serde_json::Value>>,
     /// The text that is sent.
-    pub(crate) text: &'a str,
+    pub(crate) text: Cow<'a, str>,
 }
 
 impl<'a> DocumentFacts<'a> {
@@ -42,16 +44,16 @@ impl<'a> DocumentFacts<'a> {
         let path = path.rsplit('#').next().unwrap_or_default();
         let path = percent_decode_str(path).decode_utf8_lossy();
         let name = Cow::Owned(path.rsplit('/').next().unwrap_or_default().to_owned());
-        Self { id: id.as_str(), name, fields, text }
+        Self { id: id.as_str().into(), name, fields: Cow::Borrowed(fields), text: text.into() }
     }
 
     /// The variables of templates.
-    pub(super) fn variables(&self) -> Variables<'a> {
+    pub(super) fn variables(&self) -> Variables<'_> {
         let fields = self.fields.iter();
         let mut variables: Variables<'_> =
             fields.map(|(name, value)| (name.as_str(), Value::from(Serde(value)))).collect();
-        for (name, value) in OF_ALL.into_iter().zip([self.text, self.id, self.name.as_ref()]) {
-            variables.insert(name, Value::from(value));
+        for (name, value) in OF_ALL.into_iter().zip([&self.text, &self.id, &self.name]) {
+            variables.insert(name, Value::from(value.as_ref()));
         }
         variables
     }
@@ -189,8 +191,8 @@ fn example(
 ) -> Result<[Turn; 2], String> {
     let text = |name: &str| shown.fields.get(name).and_then(serde_json::Value::as_str);
     let (id, name) = (text("id").unwrap_or_default(), text("name").unwrap_or_default());
-    let name = name.into();
-    let about = DocumentFacts { id, name, fields: &shown.fields, text: &shown.document };
+    let (fields, text) = (Cow::Borrowed(&shown.fields), shown.document.as_str().into());
+    let about = DocumentFacts { id: id.into(), name: name.into(), fields, text };
     let (mut own_place, mut instructions) = (place, Cow::Borrowed(job.instructions.as_str()));
     if job.template && place != InstructionsPosition::System {
         let at = format!("instructions for line {} of examples", number + 1);
@@ -247,10 +249,14 @@ mod tests {
     fn words(more: serde_json::Value) -> (String, Vec<String>, String) {
         let job = job(more);
         let fields = json!({"city": "Husum", "year": 7}).as_object().unwrap().clone();
-        let about =
-            DocumentFacts { id: "a-1", name: "a.txt".into(), fields: &fields, text: "Ebb." };
+        let about = DocumentFacts {
+            id: "a-1".into(),
+            name: "a.txt".into(),
+            fields: Cow::Borrowed(&fields),
+            text: "Ebb.".into(),
+        };
         let wording = PromptText::build(&job, &about).unwrap();
-        let own = prompt::turn(wording.document_turn(), about.text);
+        let own = prompt::turn(wording.document_turn(), &about.text);
         let turns = wording.turns.iter().map(|turn| turn.text.clone()).collect();
         (wording.system().to_owned(), turns, own)
     }
@@ -294,7 +300,12 @@ mod tests {
     fn what_is_added_stands_after_the_instructions() {
         let job = job(json!({"template": true, "instructions": "{{ document }}"}));
         let fields = Map::new();
-        let about = DocumentFacts { id: "a", name: "a".into(), fields: &fields, text: "Ebb." };
+        let about = DocumentFacts {
+            id: "a".into(),
+            name: "a".into(),
+            fields: Cow::Borrowed(&fields),
+            text: "Ebb.".into(),
+        };
         let mut wording = PromptText::build(&job, &about).unwrap();
         wording.add("Again.");
         assert_eq!(

@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tidegate_documents::{
     Reader,
     confined::{self, Bounds, Ended},
@@ -34,43 +34,22 @@ pub const ARGUMENT: &str = "work";
 /// A template holds its values in memory several times; the thread's stack counts too.
 const BOUNDS: Bounds = Bounds { memory: 1 << 30, time: Duration::from_secs(10) };
 
+fn bounds() -> String {
+    format!("{} MiB or {} s", BOUNDS.memory >> 20, BOUNDS.time.as_secs())
+}
+
 /// One piece of work for the process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Work<'a> {
     /// [`PromptText::build`].
-    Words { job: Box<Cow<'a, Job>>, about: SentFacts<'a> },
+    Words { job: Box<Cow<'a, Job>>, about: Cow<'a, DocumentFacts<'a>> },
     /// [`expression::examine`].
     Examine { job: Box<Cow<'a, Job>> },
     /// [`expression::outcomes`].
-    Check { job: Box<Cow<'a, Job>>, about: SentFacts<'a>, answer: Cow<'a, str> },
+    Check { job: Box<Cow<'a, Job>>, about: Cow<'a, DocumentFacts<'a>>, answer: Cow<'a, str> },
     /// [`SchemaValidator::check`].
     Validate { schema: Cow<'a, Value>, answer: Cow<'a, str> },
-}
-
-/// The facts of a document that are sent to the process.
-#[derive(Debug, Serialize, Deserialize)]
-struct SentFacts<'a> {
-    id: Cow<'a, str>,
-    name: Cow<'a, str>,
-    fields: Cow<'a, Map<String, Value>>,
-    text: Cow<'a, str>,
-}
-
-impl<'a> SentFacts<'a> {
-    fn from_facts(about: &'a DocumentFacts<'_>) -> Self {
-        Self {
-            id: about.id.into(),
-            name: about.name.as_ref().into(),
-            fields: Cow::Borrowed(about.fields),
-            text: about.text.into(),
-        }
-    }
-
-    fn about(&self) -> DocumentFacts<'_> {
-        let Self { id, name, fields, text } = self;
-        DocumentFacts { id, name: name.as_ref().into(), fields, text }
-    }
 }
 
 /// Builds the prompt text about one document.
@@ -85,16 +64,10 @@ pub(crate) async fn build_prompt<'a>(
     if prompt_builder::is_plain(job) {
         return PromptText::build(job, about).map_err(Failure::invalid_input);
     }
-    let work =
-        Work::Words { job: Box::new(Cow::Borrowed(job)), about: SentFacts::from_facts(about) };
+    let work = Work::Words { job: Box::new(Cow::Borrowed(job)), about: Cow::Borrowed(about) };
     let said: Option<Result<PromptText<'static>, String>> = run_in_process(reader, &work).await?;
-    let too_much = || {
-        Err(format!(
-            "a template takes more than {} MiB or {} s to be filled; make it simpler",
-            BOUNDS.memory >> 20,
-            BOUNDS.time.as_secs()
-        ))
-    };
+    let too_much =
+        || Err(format!("a template takes more than {} to be filled; make it simpler", bounds()));
     said.unwrap_or_else(too_much).map_err(Failure::invalid_input)
 }
 
@@ -128,16 +101,12 @@ pub(crate) async fn evaluate_checks(
     }
     let work = Work::Check {
         job: Box::new(Cow::Borrowed(job)),
-        about: SentFacts::from_facts(about),
+        about: Cow::Borrowed(about),
         answer: answer.into(),
     };
     let said = run_in_process(reader, &work).await?;
     let too_much = || {
-        let why = format!(
-            "the checks take more than {} MiB or {} s; make them simpler",
-            BOUNDS.memory >> 20,
-            BOUNDS.time.as_secs()
-        );
+        let why = format!("the checks take more than {}; make them simpler", bounds());
         let failed =
             |name: &str| Checked { name: name.to_owned(), passed: false, why: Some(why.clone()) };
         expression::expressions(&job.checks).map(|(name, _)| failed(name)).collect()
@@ -162,9 +131,8 @@ pub(crate) async fn validate_answer(
     let said = run_in_process(reader, &work).await?;
     said.ok_or_else(|| {
         let message = format!(
-            "the schema takes more than {} MiB or {} s to judge the answer; make it simpler, above all where it refers to itself, and its patterns and enums",
-            BOUNDS.memory >> 20,
-            BOUNDS.time.as_secs()
+            "the schema takes more than {} to judge the answer; make it simpler, above all where it refers to itself, and its patterns and enums",
+            bounds()
         );
         Failure::never(FailureType::InvalidOutput, message)
     })
@@ -194,10 +162,10 @@ pub fn serve() -> io::Result<()> {
     let mut said = Vec::new();
     io::stdin().lock().read_to_end(&mut said)?;
     let said = match serde_json::from_slice(&said)? {
-        Work::Words { job, about } => serde_json::to_vec(&PromptText::build(&job, &about.about()))?,
+        Work::Words { job, about } => serde_json::to_vec(&PromptText::build(&job, &about))?,
         Work::Examine { job } => serde_json::to_vec(&expression::examine(&job))?,
         Work::Check { job, about, answer } => {
-            serde_json::to_vec(&expression::outcomes(&job, &about.about(), &answer))?
+            serde_json::to_vec(&expression::outcomes(&job, &about, &answer))?
         }
         Work::Validate { schema, answer } => {
             let validator = SchemaValidator::compile(&schema).map_err(io::Error::other)?;

@@ -84,7 +84,7 @@ pub(super) async fn ask(
         }
     };
     let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
-    let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
+    let cost_usd = services.cost_usd(model, &usage);
     let spend = Spend::of_tokens(&usage, cost_usd);
     attempt.discard(Taken { spend, ..Taken::default() });
     Ok(verdict(&completion.answer).unwrap_or_else(|| {

@@ -13,7 +13,6 @@
 //! a crash does not pay for it twice. These calls use nothing of the batch's retry budget; their
 //! number is bounded by [`MAX_ASKS`] for each model and the number of judges.
 
-mod cost_bound;
 mod judge;
 mod pending;
 
@@ -22,22 +21,23 @@ use tidegate_documents::tokens;
 use tidegate_types::{FailureType, Spend};
 use tidegate_workflows::contract::Taken;
 
-pub(crate) use self::{cost_bound::Bound, judge::VERDICT_TOKENS};
-use self::{judge::Verdict, pending::Pending};
+pub(crate) use crate::document::check::{judge::VERDICT_TOKENS, pending::Bound};
 use crate::{
     attempt::Attempt,
-    document::ask::{
-        answer::{ContentQuestion, answer},
-        evidence::QuoteSource,
-        prompt::Content,
-        prompt_builder::DocumentFacts,
-        sandbox,
+    document::{
+        ask::{
+            evidence::QuoteSource,
+            inquiry::{AnswerSubject, answer_content},
+            prompt::Content,
+            prompt_builder::DocumentFacts,
+            sandbox,
+        },
+        check::{judge::Verdict, pending::Pending},
     },
     failure::Failure,
     output::{
-        evidence::Evidence,
         job::{Document, Shard, payers},
-        result::{AskedModel, Checked, DocumentResult, MAX_ASKS},
+        result::{AskedModel, Checked, DocumentResult, Evidence, MAX_ASKS},
         version::Version,
     },
     services::Services,
@@ -138,8 +138,10 @@ impl Checking<'_> {
         let (document, version) = ((*document).clone(), version.clone());
         let correction = correction.as_deref();
         let sought = QuoteSource::Whole(content, pages);
-        let asked = ContentQuestion { content, version, note: None, correction, route, sought };
-        let result = answer(services, attempt, shard, document, asked, refused).await?;
+        let about = AnswerSubject::of_shard(shard, (document, version), refused, sought);
+        let about = AnswerSubject { correction, ..about };
+        let asked = (*content, None);
+        let result = answer_content(services, attempt, shard, route, asked, about).await?;
         let tokens = result.spend().beyond(before).tokens();
         let unpriced_calls = u64::from(result.cost_usd.is_none());
         attempt.discard(Taken { spend: Spend { unpriced_calls, ..tokens }, ..Taken::default() });
@@ -248,7 +250,7 @@ impl Checking<'_> {
         let Self { services, attempt, shard, content, .. } = self;
         let job = &shard.job;
         let input = content.tokens() + tokens::estimate(&job.instructions);
-        let bound = Bound { prices: &services.prices, job, levels };
+        let bound = Bound { services, job, levels };
         let usd = bound.rest_usd(input, pending);
         let payers = payers(job, &attempt.call.batch);
         let id = format!("{}+checks", attempt.call.reservation);
@@ -271,9 +273,7 @@ fn levels(shard: &Shard) -> Vec<Route> {
 
 /// Removes the stored state of a document's checks. Failing to remove it does no harm.
 pub(crate) async fn remove_state(place: &Location) {
-    if let Err(error) = place.delete().await {
-        tracing::debug!(%error, "an answer that was checked stays behind");
-    }
+    place.remove_or_log("an answer that was checked stays behind").await;
 }
 
 /// Location of the document's answer while it is checked.

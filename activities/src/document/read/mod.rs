@@ -1,8 +1,7 @@
 //! The content of a document that is sent to the provider.
 //!
-//! * [`content`]: its text, or its pages; `stored_text`: stored texts of documents that are retried
-//! * `existing_result`: whether its answer exists already
+//! * [`content`]: its text, or its pages
+//! * `earlier`: what there is of it from before: its result, the answer of another batch, its text
 
 pub mod content;
-pub(crate) mod existing_result;
-pub(crate) mod stored_text;
+pub(crate) mod earlier;

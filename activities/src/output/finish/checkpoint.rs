@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::totals::{DocumentCounts, ResultTotals};
 use crate::{
     failure::Failure,
-    output::jsonl::json,
+    output::{
+        finish::totals::{DocumentCounts, ResultTotals},
+        jsonl::json,
+    },
     storage::{
         Error, Location,
         assembly::{Assembled, Assembly},
@@ -14,20 +16,23 @@ use crate::{
 };
 
 /// The written part of an object.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Written {
     /// The parts that the store has.
-    pub(super) assembled: Assembled,
+    assembled: Assembled,
+    lengths: Vec<usize>,
     /// Bytes that are in no part yet: first the object's next bytes, then other state of it.
-    pub(super) pieces: Vec<Bytes>,
+    #[serde(skip)]
+    pieces: Vec<Bytes>,
 }
 
 impl Written {
     /// The written part of `object`, with `more` state.
     pub(super) fn new(object: &Assembly, more: impl IntoIterator<Item = Bytes>) -> Self {
         let rest = Bytes::copy_from_slice(object.rest());
-        let pieces = std::iter::once(rest).chain(more).collect();
-        Self { assembled: object.assembled().clone(), pieces }
+        let pieces: Vec<Bytes> = std::iter::once(rest).chain(more).collect();
+        let lengths = pieces.iter().map(Bytes::len).collect();
+        Self { assembled: object.assembled().clone(), lengths, pieces }
     }
 
     /// The object with its parts, and its other state.
@@ -37,20 +42,18 @@ impl Written {
         (Assembly::resume(object, staging, self.assembled, rest), pieces.collect())
     }
 
-    fn lengths(&self) -> (Assembled, Vec<usize>) {
-        (self.assembled.clone(), self.pieces.iter().map(Bytes::len).collect())
-    }
-
     /// Takes the pieces from the beginning of `bytes`.
-    fn split((assembled, lengths): (Assembled, Vec<usize>), bytes: &mut Bytes) -> Option<Self> {
-        let take = |length| (length <= bytes.len()).then(|| bytes.split_to(length));
-        let pieces = lengths.into_iter().map(take).collect::<Option<_>>()?;
-        Some(Self { assembled, pieces })
+    fn take_pieces(&mut self, bytes: &mut Bytes) -> Option<()> {
+        let take = |length: &usize| (*length <= bytes.len()).then(|| bytes.split_to(*length));
+        self.pieces = self.lengths.iter().map(take).collect::<Option<_>>()?;
+        Some(())
     }
 }
 
-/// The state after some shards, and some documents that are in no shard.
-#[derive(Debug, Default)]
+/// The state after some shards, and some documents that are in no shard. It is stored as a line of JSON,
+/// which the pieces follow, those of the results first. A version that expects one piece rejects it, and
+/// begins anew.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
     pub(super) shards: u32,
     pub(super) settled: u64,
@@ -58,18 +61,6 @@ pub(super) struct Checkpoint {
     pub(super) answered: ResultTotals,
     pub(super) results: Written,
     pub(super) failures: Written,
-}
-
-/// The first line; the pieces follow, those of the results first. A version that expects one piece
-/// rejects it, and begins anew.
-#[derive(Serialize, Deserialize)]
-struct Header {
-    shards: u32,
-    settled: u64,
-    counted: DocumentCounts,
-    answered: ResultTotals,
-    results: (Assembled, Vec<usize>),
-    failures: (Assembled, Vec<usize>),
 }
 
 impl Checkpoint {
@@ -86,26 +77,16 @@ impl Checkpoint {
     fn parse(mut whole: Bytes) -> Option<Self> {
         let end = whole.iter().position(|byte| *byte == b'\n')?;
         let header = whole.split_to(end + 1);
-        let Header { shards, settled, counted, answered, results, failures } =
-            serde_json::from_slice(&header).ok()?;
-        let results = Written::split(results, &mut whole)?;
-        let failures = Written::split(failures, &mut whole)?;
-        whole.is_empty().then_some(Self { shards, settled, counted, answered, results, failures })
+        let mut read: Self = serde_json::from_slice(&header).ok()?;
+        read.results.take_pieces(&mut whole)?;
+        read.failures.take_pieces(&mut whole)?;
+        whole.is_empty().then_some(read)
     }
 
     pub(super) async fn save(self, folder: &Location) -> Result<(), Failure> {
-        let Self { shards, settled, counted, answered, results, failures } = self;
-        let header = Header {
-            shards,
-            settled,
-            counted,
-            answered,
-            results: results.lengths(),
-            failures: failures.lengths(),
-        };
-        let mut whole = json(&header)?;
+        let mut whole = json(&self)?;
         whole.push(b'\n');
-        for piece in results.pieces.iter().chain(&failures.pieces) {
+        for piece in self.results.pieces.iter().chain(&self.failures.pieces) {
             whole.extend_from_slice(piece);
         }
         Ok(Self::location(folder).write(whole).await?)
@@ -114,9 +95,7 @@ impl Checkpoint {
     /// Removes the checkpoint. If that fails, a repeated finish continues from it, which does no
     /// harm.
     pub(super) async fn forget(folder: &Location) {
-        if let Err(error) = Self::location(folder).delete().await {
-            tracing::debug!(%error, "a finish's state stays behind");
-        }
+        Self::location(folder).remove_or_log("a finish's state stays behind").await;
     }
 }
 
@@ -143,6 +122,7 @@ mod tests {
         let folder = crate::Storage::new([root.as_str()]).unwrap().resolve(&root).unwrap();
         assert!(Checkpoint::read(&folder).await.unwrap().is_none());
         let written = |pieces: &[&'static str]| Written {
+            lengths: pieces.iter().map(|piece| piece.len()).collect(),
             pieces: pieces.iter().map(|piece| Bytes::from(*piece)).collect(),
             ..Written::default()
         };

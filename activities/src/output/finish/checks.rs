@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tidegate_types::ModelId;
 
-use super::given_up::Checked;
-use crate::output::result::DocumentResult;
+use crate::output::{finish::given_up::Checked, result::DocumentResult};
 
 /// The results of all checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,23 +13,21 @@ use serde::Deserialize;
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Finish, ResultsAs};
 
-use super::{
-    checkpoint::{Checkpoint, Written},
-    merged_results::{MergedResults, append, complete},
-    totals::{DocumentCounts, ResultTotals},
-};
 use crate::{
     failure::Failure,
-    fingerprint::Fingerprint,
+    fingerprint::{Fingerprint, Ids},
     output::{
         agreement::Unmatched,
-        ids::Ids,
+        finish::{
+            checkpoint::{Checkpoint, Written},
+            merged_results::{MergedResults, append, complete},
+            totals::{DocumentCounts, ResultTotals},
+        },
         job::{Stored, read_manifest},
         jsonl::lines,
         layout,
         part::{self, Part},
-        result::DocumentResult,
-        result_line::{ResultLine, read_line},
+        result::{DocumentResult, ResultLine, read_line},
         seal::READ_AHEAD,
         sealed::{self, Settled},
         truth::Truth,

@@ -3,10 +3,13 @@
 use bytes::Bytes;
 use tidegate_workflows::contract::ResultsAs;
 
-use super::checkpoint::{Written, lost};
 use crate::{
     failure::Failure,
-    output::{layout, tables::Table},
+    output::{
+        finish::checkpoint::{Written, lost},
+        layout,
+        tables::Table,
+    },
     storage::{Location, assembly::Assembly},
 };
 

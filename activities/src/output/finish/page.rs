@@ -7,15 +7,17 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use percent_encoding::percent_decode_str;
 use tidegate_workflows::contract::Fallback;
 
-use super::{
-    checks::{CheckTotals, Checks},
-    given_up::{FailureGroup, GivenUp},
-    report::{Report, ratio},
-    timeline::Timeline,
-};
 use crate::{
     number::float,
-    output::agreement::{Agreement, Mistake, Rate},
+    output::{
+        agreement::{Agreement, Mistake, Rate},
+        finish::{
+            checks::{CheckTotals, Checks},
+            given_up::{FailureGroup, GivenUp},
+            report::{Report, ratio},
+            totals::Timeline,
+        },
+    },
 };
 
 const STYLE: &str = include_str!("page.css");

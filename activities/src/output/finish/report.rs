@@ -7,10 +7,13 @@ use tidegate_documents::left_out::Kind as LeftOut;
 use tidegate_types::{ModelId, Spend, spend::rounded_usd};
 use tidegate_workflows::contract::{Fallback, Progress};
 
-use super::{checks::Checks, given_up::GivenUp, totals::LeftOutTotal};
 use crate::{
     number::float,
-    output::{agreement::Agreement, forecast::Forecast},
+    output::{
+        agreement::Agreement,
+        finish::{checks::Checks, given_up::GivenUp, totals::LeftOutTotal},
+        forecast::Forecast,
+    },
 };
 
 /// `report.json`: the workflow's result, and the totals of the results themselves.

@@ -20,7 +20,7 @@ use parquet::{
 };
 use serde_json::{Map, Value};
 
-use crate::{failure::Failure, output::result_line::ResultLine, storage::Location};
+use crate::{failure::Failure, output::result::ResultLine, storage::Location};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,8 +15,14 @@ use parquet::{
     },
 };
 
-use super::columns::{ended, row_group, writer};
-use crate::{failure::Failure, output::jsonl, storage::Location};
+use crate::{
+    failure::Failure,
+    output::{
+        jsonl,
+        tables::columns::{ended, row_group, writer},
+    },
+    storage::Location,
+};
 
 /// Bytes of a row group's lines, as JSON. They take about four times as much memory at once.
 const GROUP: usize = 8 << 20;
@@ -150,7 +156,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        output::{result_line::ResultLine, tables::read},
+        output::{result::ResultLine, tables::read},
         storage::Storage,
     };
 

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::storage::bucket::key;
+use crate::storage::root::key;
 
 /// The kind of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
