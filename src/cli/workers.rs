@@ -64,7 +64,7 @@ mod tests {
     use std::{collections::BTreeMap, time::SystemTime};
 
     use tidegate_calls::{
-        recent::RecentCalls,
+        health::RecentCalls,
         worker_status::{WorkerFacts, WorkerStatus},
     };
 
