@@ -21,12 +21,12 @@ use hayro_interpret::{
         page::Page,
     },
     interpret_page,
-    kurbo::{Affine, BezPath, Point, Rect, Vec2},
+    kurbo::{Affine, BezPath, Point, Rect, Shape as _, Vec2},
     pattern::Pattern,
 };
 
 use super::{
-    comments, content,
+    accents, comments, content,
     forms::{self, FieldValue},
     glyph::Glyph,
     layers::Layers,
@@ -34,6 +34,7 @@ use super::{
     page_budget::PageBudget,
     rules::Rules,
     strikes,
+    structure::{Replacement, Structure},
     visibility::Visibility,
 };
 
@@ -70,6 +71,9 @@ const MOST_OF_PAGE: f64 = 0.8;
 
 /// A scan with fewer letters drawn beside its picture, such as a stamp, has no text of its own.
 const FEW_LETTERS: usize = 100;
+
+/// Largest size of words that are drawn as lines or as a picture, in points.
+const MAX_DRAWN_SIZE: f64 = 12.0;
 
 /// Letters smaller than this, in points, are not seen if the page has letters more than twice as large.
 const TINY: f64 = 2.0;
@@ -114,6 +118,7 @@ impl PageLetters {
 pub(super) fn collect_letters<'a>(
     page: &Page<'a>,
     layers: &Layers<'a>,
+    structure: &Structure<'a>,
     cache: &InterpreterCache<'a>,
     budget: PageBudget,
 ) -> PageLetters {
@@ -139,6 +144,10 @@ pub(super) fn collect_letters<'a>(
         bounds,
         meanings: Meanings::read(page),
         open_marked_content: Vec::new(),
+        structure,
+        replacements: structure.replacements(page),
+        drawn: None,
+        open_replacements: 0,
         is_hidden_layer: Vec::new(),
         positions_by_letter: HashMap::new(),
         visibility: Visibility::default(),
@@ -154,6 +163,7 @@ pub(super) fn collect_letters<'a>(
     interpret_page(page, &mut context, &mut collector);
     collector.page.unknown += collector.meanings.unknown;
     collector.move_hidden_letters();
+    accents::join_accents(&mut collector.page.glyphs);
     if collector.page.is_mostly_unknown() {
         collector.page.glyphs.retain(|glyph| !glyph.text.contains(UNKNOWN));
     }
@@ -203,9 +213,15 @@ struct LetterCollector<'a, 'l> {
     /// The page. Letters outside of it are not seen.
     bounds: Rect,
     meanings: Meanings<'a>,
-    /// Open marked content: its replacement text (`ActualText`) if it has one, and the index of its first
-    /// letter.
-    open_marked_content: Vec<Option<(String, usize)>>,
+    /// Open marked content, if it has a replacement text.
+    open_marked_content: Vec<Option<Replaced>>,
+    structure: &'l Structure<'a>,
+    /// Replacement texts of the page's structure elements, by the number of their content.
+    replacements: HashMap<i32, Rc<Replacement>>,
+    /// What has been drawn since the last content with a replacement began.
+    drawn: Option<Rect>,
+    /// Number of open contents with a replacement.
+    open_replacements: usize,
     /// Whether each open marked content is a layer that is not shown.
     is_hidden_layer: Vec<bool>,
     /// Positions of drawn letters, to find letters drawn again for weight. Keyed by letter, direction and
@@ -224,6 +240,16 @@ struct LetterCollector<'a, 'l> {
     open_hidden_layers: usize,
     /// Places of notes in layers that are not shown.
     hidden_notes: Vec<Rect>,
+}
+
+/// Marked content with a replacement text (`ActualText`).
+#[derive(Debug)]
+struct Replaced {
+    words: String,
+    /// Index of its first letter.
+    first: usize,
+    /// Whether the text replaces lines and pictures alone.
+    keeps_letters: bool,
 }
 
 /// How a letter is drawn.
@@ -309,6 +335,68 @@ impl LetterCollector<'_, '_> {
         }
         self.page.glyphs.push(Glyph { text, x: (x, x + length), y, size, turn });
         self.visibility.add_letter(middle, size, color, is_painted);
+    }
+
+    /// Returns the replacement text of marked content: its own, or that of its structure element.
+    fn replacement_of(&self, properties: &Dict<'_>) -> Option<Replaced> {
+        let first = self.page.glyphs.len();
+        if let Some(words) = properties.get::<PdfString<'_>>("ActualText") {
+            let words = forms::decode_text(words.as_bytes());
+            return Some(Replaced { words, first, keeps_letters: false });
+        }
+        let replacement = self.replacements.get(&properties.get::<i32>("MCID")?)?;
+        let words = self.structure.write(replacement);
+        Some(Replaced { words, first, keeps_letters: replacement.is_of_figure })
+    }
+
+    /// Replaces the letters of marked content, or else what it draws.
+    fn replace_letters(&mut self, Replaced { words, first, keeps_letters }: Replaced) {
+        let words: String = words.chars().filter(|c| is_text(*c)).collect();
+        let Some(last) = self.page.glyphs.get(first..).and_then(<[Glyph]>::last).cloned() else {
+            if let Some(place) = self.drawn.take().filter(|_| self.open_hidden_layers == 0) {
+                self.add_drawn_words(&words, place);
+            }
+            return;
+        };
+        if keeps_letters {
+            return;
+        }
+        self.page.glyphs.truncate(first + 1);
+        self.visibility.truncate(first + 1);
+        if words.is_empty() {
+            self.page.glyphs.truncate(first);
+            self.visibility.truncate(first);
+        } else if let Some(glyph) = self.page.glyphs.last_mut() {
+            glyph.text = words.into();
+            if (last.y - glyph.y).abs() < glyph.size * 0.5 {
+                glyph.x.1 = glyph.x.1.max(last.x.1);
+            }
+        }
+    }
+
+    /// Adds words that are drawn as lines or as a picture.
+    fn add_drawn_words(&mut self, words: &str, place: Rect) {
+        if words.trim().is_empty() || !place.overlaps(self.bounds) {
+            return;
+        }
+        let size = place.height().clamp(1.0, MAX_DRAWN_SIZE);
+        let y = place.center().y + 0.35 * size;
+        self.page.glyphs.push(Glyph {
+            text: words.into(),
+            x: (place.x0, place.x1),
+            y,
+            size,
+            turn: 0,
+        });
+        self.visibility.add_letter(place.center(), size, None, true);
+    }
+
+    /// Adds to the area that has been drawn.
+    fn add_drawn(&mut self, place: Rect) {
+        let place = self.visibility.clipped(place);
+        if place.is_finite() {
+            self.drawn = Some(self.drawn.map_or(place, |drawn| drawn.union(place)));
+        }
     }
 
     /// Whether a letter drawn now is in a layer that is not shown.
@@ -471,30 +559,20 @@ impl<'a> Device<'a> for LetterCollector<'a, '_> {
         let is_off = tag == b"OC" && properties.is_some_and(|layer| self.layers.hides(layer));
         self.open_hidden_layers += usize::from(is_off);
         self.is_hidden_layer.push(is_off);
-        let words = properties
-            .and_then(|properties| properties.get::<PdfString<'_>>("ActualText"))
-            .map(|words| forms::decode_text(words.as_bytes()));
-        self.open_marked_content.push(words.map(|words| (words, self.page.glyphs.len())));
+        let replaced = properties.and_then(|properties| self.replacement_of(properties));
+        if replaced.is_some() {
+            (self.drawn, self.open_replacements) = (None, self.open_replacements + 1);
+        }
+        self.open_marked_content.push(replaced);
     }
 
     fn end_marked_content(&mut self) {
-        self.open_hidden_layers -= usize::from(self.is_hidden_layer.pop() == Some(true));
-        let Some(Some((words, first))) = self.open_marked_content.pop() else { return };
-        let words: String = words.chars().filter(|c| is_text(*c)).collect();
-        let Some(last) = self.page.glyphs.get(first..).and_then(<[Glyph]>::last).cloned() else {
-            return;
-        };
-        self.page.glyphs.truncate(first + 1);
-        self.visibility.truncate(first + 1);
-        if words.is_empty() {
-            self.page.glyphs.truncate(first);
-            self.visibility.truncate(first);
-        } else if let Some(glyph) = self.page.glyphs.last_mut() {
-            glyph.text = words.into();
-            if (last.y - glyph.y).abs() < glyph.size * 0.5 {
-                glyph.x.1 = glyph.x.1.max(last.x.1);
-            }
+        let is_off = self.is_hidden_layer.pop() == Some(true);
+        if let Some(Some(replaced)) = self.open_marked_content.pop() {
+            self.open_replacements -= 1;
+            self.replace_letters(replaced);
         }
+        self.open_hidden_layers -= usize::from(is_off);
     }
 
     fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
@@ -502,6 +580,9 @@ impl<'a> Device<'a> for LetterCollector<'a, '_> {
         self.page.has_picture = true;
         let place = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
         let place = props.transform.transform_rect_bbox(place);
+        if self.open_replacements > 0 {
+            self.add_drawn(place);
+        }
         self.picture_area += self.visibility.clipped(place).intersect(self.bounds).area();
         let is_opaque = has_no_holes(&image) && props.soft_mask.is_none();
         self.visibility.add_picture(
@@ -520,6 +601,9 @@ impl<'a> Device<'a> for LetterCollector<'a, '_> {
             DrawMode::Fill(_) | DrawMode::Invisible => None,
         };
         self.page.rules.draw(path, props.transform, width);
+        if self.open_replacements > 0 {
+            self.add_drawn(props.transform.transform_rect_bbox(path.bounding_box()));
+        }
         if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
             let color = color(&props);
             let is_opaque = color.is_some() || is_opaque_gradient(&props);

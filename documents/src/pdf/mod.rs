@@ -1,5 +1,6 @@
 //! PDF: the text of each page in reading order, and the pages that cannot be read.
 
+mod accents;
 mod arabic;
 mod attachments;
 mod comments;
@@ -15,6 +16,7 @@ mod page_budget;
 mod picture;
 mod rules;
 mod strikes;
+mod structure;
 mod tree;
 mod visibility;
 
@@ -29,6 +31,7 @@ use glyphs::PageLetters;
 use layers::Layers;
 use page_budget::PageBudget;
 use rules::Rules;
+use structure::Structure;
 
 use crate::{
     context::Context,
@@ -93,7 +96,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     let mut starts = Vec::with_capacity(count);
     // Fonts are read once, but dropped from time to time, because there may be many.
     let mut cache = InterpreterCache::new();
-    let layers = Layers::read(file.xref());
+    let (layers, structure) = (Layers::read(file.xref()), Structure::read(&file));
     for (place, page) in file.pages().iter().enumerate() {
         let number = page_tree.next_number();
         // Missing pages before this one begin here, too.
@@ -104,7 +107,9 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
         if place % PAGES_OF_A_CACHE == 0 {
             cache = InterpreterCache::new();
         }
-        match catch_unwind(AssertUnwindSafe(|| read_page(page, &layers, &cache, limits))) {
+        match catch_unwind(AssertUnwindSafe(|| {
+            read_page(page, &layers, &structure, &cache, limits)
+        })) {
             Ok(content) => pages_read.add(page, number, content, context),
             Err(cause) => {
                 pages_read.has_page_over_budget |= page_budget::is_budget_exceeded(&*cause);
@@ -150,11 +155,12 @@ struct PageContent {
 fn read_page<'a>(
     page: &Page<'a>,
     layers: &Layers<'a>,
+    structure: &Structure<'a>,
     cache: &InterpreterCache<'a>,
     limits: &Limits,
 ) -> PageContent {
     let budget = PageBudget::from_limits(limits);
-    let letters = glyphs::collect_letters(page, layers, cache, budget.clone());
+    let letters = glyphs::collect_letters(page, layers, structure, cache, budget.clone());
     let words = layout::page_text(&letters.glyphs, &letters.rules, &budget);
     let comments = comments::read_comments(page, layers, &words);
     let hidden_words = match limits.hidden {

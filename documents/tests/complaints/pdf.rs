@@ -25,6 +25,17 @@ fn page(content: &str, more: &[String]) -> Vec<u8> {
     pdf_of(&objects, "")
 }
 
+/// Makes a tagged page whose content has these structure elements, by number. The first is object 8.
+fn tagged(content: &str, elements: &[&str]) -> Vec<u8> {
+    let ids: String = (8..).take(elements.len()).map(|id| format!("{id} 0 R ")).collect();
+    let tree = format!("<< /Type /StructTreeRoot /ParentTree << /Nums [4 [{ids}]] >> >>");
+    let elements = elements.iter().map(|element| format!("<< /Type /StructElem {element} >>"));
+    let more: Vec<String> = ["null".to_owned(), tree].into_iter().chain(elements).collect();
+    let pdf = String::from_utf8(page(content, &more)).unwrap();
+    let pdf = pdf.replace("/Type /Catalog", "/Type /Catalog /StructTreeRoot 7 0 R");
+    pdf.replace("/Type /Page ", "/Type /Page /StructParents 4 ").into_bytes()
+}
+
 fn line(x: u32, y: u32, text: &str) -> String {
     format!("BT /F1 12 Tf {x} {y} Td ({text}) Tj ET\n")
 }
@@ -308,5 +319,44 @@ pub(crate) fn rows() -> Vec<Row> {
             document: dynamic,
             right: Right::Refused("dynamic XFA"),
         },
+        row(
+            "texts of structure elements",
+            "a.pdf",
+            tagged(
+                &format!(
+                    "/Span << /MCID 0 >> BDC {}EMC /Span << /MCID 1 >> BDC {}EMC /Figure << /MCID 2 >> BDC {}EMC /P << /MCID 3 >> BDC {}EMC",
+                    line(72, 700, "Druk-"),
+                    line(72, 686, "ker"),
+                    line(72, 600, "label"),
+                    line(72, 500, "as it is"),
+                ),
+                &["/S /Span /ActualText (Drucker)", "/S /Span /P 8 0 R", "/S /Figure /ActualText (described)", "/S /P"],
+            ),
+            &["Drucker\n\nlabel\n\nas it is"],
+            &["ker\n", "described"],
+        ),
+        row(
+            "words drawn as lines",
+            "a.pdf",
+            page(
+                &format!(
+                    "{}/Span << /ActualText (Tides) >> BDC 72 600 m 99 600 l 99 612 l f EMC /Span << /ActualText (off) >> BDC 900 600 m 999 600 l 999 612 l f EMC",
+                    line(72, 700, "above")
+                ),
+                &[],
+            ),
+            &["above\n\nTides"],
+            &["off"],
+        ),
+        row(
+            "accents of TeX",
+            "a.pdf",
+            page(
+                "BT /F1 12 Tf 72 700 Td [(G)-1(\\250)333(o)-1(del, caf)(\\264)445(e 5\\2641)] TJ ET",
+                &[],
+            ),
+            &["Gödel, café 5´1"],
+            &[],
+        ),
     ]
 }
