@@ -155,9 +155,10 @@ fn part_text(element: &Element) -> String {
         "func" => format!("{} {}", named("fName"), named("e")),
         "semantics" => at(0),
         "mspace" => " ".to_owned(),
-        "annotation" | "annotation-xml" | "mphantom" | "phant" | "del" | "moveFrom" => {
-            String::new()
-        }
+        "annotation" | "annotation-xml" | "mphantom" | "del" | "moveFrom" => String::new(),
+        // It only changes the place that its content takes, unless it says more.
+        "phant" if is_off(element, "phantPr", "show") => String::new(),
+        "r" if is_deleted(element) => String::new(),
         name if name.ends_with("Pr") => String::new(),
         "mo" => match row_text(element).as_str() {
             "," => ", ".to_owned(),
@@ -174,6 +175,16 @@ fn row_or_part(element: &Element) -> String {
 /// Returns the value of a property; `None` for the default. An empty value means no character.
 fn property(element: &Element, group: &str, name: &str) -> Option<String> {
     Some(element.child(group)?.child(name)?.attribute("val").unwrap_or_default())
+}
+
+fn is_off(element: &Element, group: &str, name: &str) -> bool {
+    element.child(group).and_then(|group| group.child(name)).is_some_and(|it| it.is_off("val"))
+}
+
+/// Whether a run is a tracked deletion.
+fn is_deleted(run: &Element) -> bool {
+    let changes = |change| run.all("rPr").iter().any(|it| it.child(change).is_some());
+    changes("del") || changes("moveFrom")
 }
 
 /// Writes a fraction.

@@ -57,9 +57,11 @@ impl<'a> Body<'a> {
     /// Returns all text below an element.
     pub(super) fn read_text(&mut self, part: &Element) -> String {
         let mut blocks = Blocks::default();
-        let around = std::mem::replace(&mut self.fields, Fields::of_part(part));
+        let numbers = std::mem::take(&mut self.fields.numbers);
+        let around = std::mem::replace(&mut self.fields, Fields::of_part(part, numbers));
         self.read_blocks(part, &mut blocks);
-        self.fields = around;
+        let Fields { numbers, .. } = std::mem::replace(&mut self.fields, around);
+        self.fields.numbers = numbers;
         blocks.text.trim().to_owned()
     }
 
@@ -94,6 +96,10 @@ impl<'a> Body<'a> {
         let mut words = String::new();
         let mut boxes = Vec::new();
         let look = self.styles.paragraph_look(properties);
+        let heading = self.styles.heading_level(properties);
+        let list =
+            self.styles.list_and_level(properties, |list, style| self.lists.level_of(list, style));
+        self.fields.numbers.begin_paragraph(heading, list.is_some());
         self.read_inline(paragraph, look, &mut words, &mut boxes);
         self.fields.end_paragraph(&mut words);
         out.boxes.append(&mut boxes);
@@ -114,8 +120,6 @@ impl<'a> Body<'a> {
             out.continued = words.trim().to_owned();
             return;
         }
-        let list =
-            self.styles.list_and_level(properties, |list, style| self.lists.level_of(list, style));
         let is_end_hidden = end.and_then(|end| Look::read(Some(end)).hidden) == Some(true);
         // A paragraph without words is numbered, too, unless its end is hidden. In a cell, its number is
         // its text.
@@ -126,7 +130,7 @@ impl<'a> Body<'a> {
             out.text.push_str(number.unwrap_or_default());
         }
         if !words.trim().is_empty() {
-            let heading = self.styles.heading_level(properties).filter(|_| !out.in_cell);
+            let heading = heading.filter(|_| !out.in_cell);
             let mark = mark.map(|(mark, level)| {
                 let indent = if heading.is_some() { 0 } else { level };
                 format!("{}{mark}", "  ".repeat(indent))
@@ -168,14 +172,16 @@ impl<'a> Body<'a> {
                 }
                 // The code of a field is not shown.
                 "t" if self.fields.is_code() => {}
-                "t" => words.push_str(&look.apply_to(element.text())),
+                "t" => words.push_str(&look.apply_to(run_text(element))),
                 "instrText" => self.fields.add_code(&element.text()),
                 "fldChar" => {
                     self.fields.read_mark(element, words);
                     self.read_inline(element, look, words, boxes);
                 }
                 "fldSimple" => {
-                    self.fields.read_simple(&element.attribute("instr").unwrap_or_default(), words);
+                    let code = element.attribute("instr").unwrap_or_default();
+                    let has_result = element.elements().next().is_some();
+                    self.fields.read_simple(&code, has_result, words);
                     self.read_inline(element, look, words, boxes);
                     self.fields.end(words);
                 }
@@ -337,6 +343,17 @@ fn readable_alternative(ways: &Element) -> &Element {
     ];
     let is_read = |way: &&Element| READ.iter().any(|name| !way.all(name).is_empty());
     ways.elements().find(is_read).or_else(|| ways.elements().next()).unwrap_or(ways)
+}
+
+/// Returns the text of a run. Its line breaks are spaces, and those around it belong to the XML.
+fn run_text(element: &Element) -> String {
+    let text = element.text();
+    if !text.contains('\n') {
+        return text;
+    }
+    let is_kept = element.attribute("space").is_some_and(|space| space == "preserve");
+    let text = if is_kept { &*text } else { text.trim() };
+    text.replace("\r\n", " ").replace('\n', " ")
 }
 
 /// Returns whether a shape is hidden by its own properties.

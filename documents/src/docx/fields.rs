@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::auto_numbers::AutoNumbers;
 use crate::{
     links::{Link, with_fragment},
     math,
@@ -19,6 +20,7 @@ pub(super) struct Fields {
     open: Vec<Field>,
     /// Addresses of the marks of the part that begin a field with an end.
     ended: HashSet<usize>,
+    pub(super) numbers: AutoNumbers,
 }
 
 #[derive(Debug, Default)]
@@ -32,8 +34,9 @@ struct Field {
 }
 
 impl Fields {
-    pub(super) fn of_part(part: &Element) -> Self {
-        let mut fields = Self::default();
+    /// Returns the fields of a part, which continue `numbers`.
+    pub(super) fn of_part(part: &Element, numbers: AutoNumbers) -> Self {
+        let mut fields = Self { numbers, ..Self::default() };
         fields.find_ends(part, &mut Vec::new());
         fields
     }
@@ -85,9 +88,11 @@ impl Fields {
     }
 
     /// Opens a field whose code stands in an attribute.
-    pub(super) fn read_simple(&mut self, code: &str, words: &mut String) {
+    pub(super) fn read_simple(&mut self, code: &str, has_result: bool, words: &mut String) {
         let mut field = Field { code: code.to_owned(), ..Field::default() };
-        field.show_result(words);
+        if has_result {
+            field.show_result(words);
+        }
         self.open.push(field);
     }
 
@@ -95,7 +100,7 @@ impl Fields {
     pub(super) fn end(&mut self, words: &mut String) {
         let Some(field) = self.open.pop() else { return };
         if !field.shows && !self.is_code() {
-            words.push_str(&field.text_of_code());
+            words.push_str(&field.text_of_code(&mut self.numbers));
         }
         if let Some(link) = field.link {
             link.end(words);
@@ -140,8 +145,9 @@ impl Field {
         }
     }
 
-    /// Returns what a field without a stored result shows: a prompt, a formula, or a sign.
-    fn text_of_code(&self) -> String {
+    /// Returns what a field without a stored result shows: a prompt, a formula, a sign, or
+    /// a number.
+    fn text_of_code(&self, numbers: &mut AutoNumbers) -> String {
         let code = self.code.trim();
         let (name, rest) = code.split_once(char::is_whitespace).unwrap_or((code, ""));
         let rest = rest.trim();
@@ -152,7 +158,7 @@ impl Field {
             }
             "EQ" => equation_text(rest),
             "SYMBOL" => find_symbol(rest).map(String::from).unwrap_or_default(),
-            _ => String::new(),
+            name => numbers.next_number(name, split_code(rest)).unwrap_or_default(),
         }
     }
 }
@@ -237,7 +243,7 @@ mod tests {
             ("PAGE", ""),
         ] {
             let field = Field { code: code.to_owned(), ..Field::default() };
-            assert_eq!(field.text_of_code(), shown, "{code}");
+            assert_eq!(field.text_of_code(&mut AutoNumbers::default()), shown, "{code}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! DOCX: the main part with its headers, footers, notes and comments.
 
+mod auto_numbers;
 mod body;
 mod embedded;
 mod fields;

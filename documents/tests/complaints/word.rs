@@ -24,6 +24,14 @@ pub(super) fn run(look: &str, text: &str) -> String {
     format!("<w:r><w:rPr>{look}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>")
 }
 
+/// Makes a paragraph that begins with a field.
+fn numbered(code: &str, look: &str, text: &str) -> String {
+    format!(
+        "<w:p>{look}<w:r><w:fldChar w:fldCharType='begin'/></w:r><w:r><w:instrText> {code} </w:instrText></w:r><w:r><w:fldChar w:fldCharType='end'/></w:r>{}</w:p>",
+        run("", &format!(" {text}"))
+    )
+}
+
 pub(super) fn p(look: &str, text: &str) -> String {
     format!("<w:p>{}</w:p>", run(look, text))
 }
@@ -472,6 +480,34 @@ pub(crate) fn rows() -> Vec<Row> {
             ),
             &["seen"],
             &["gone", "white", "section", "tiny"],
+        ),
+        row(
+            "fields that number paragraphs",
+            "a.docx",
+            of(&[
+                numbered("AUTONUM", "", "high"),
+                "<w:p><w:fldSimple w:instr=' AUTONUM \\s ) '/><w:r><w:t> low</w:t></w:r></w:p>".to_owned(),
+                numbered("AUTONUMLGL", "<w:pPr><w:pStyle w:val='Heading1'/></w:pPr>", "Ebb"),
+                numbered("AUTONUMLGL", "<w:pPr><w:pStyle w:val='Heading2'/></w:pPr>", "Flow"),
+                numbered("LISTNUM \\l 2", "", "item"),
+            ]
+            .concat()),
+            &["1. high\n2) low\n\n# 3. Ebb\n\n## 3.1. Flow\na) item"],
+            &[],
+        ),
+        row(
+            "changed and moved parts of formulas",
+            "a.docx",
+            of("<w:p><m:oMath><m:r><w:rPr><w:del/></w:rPr><m:t>old</m:t></m:r><m:r><w:rPr><w:ins/></w:rPr><m:t>new</m:t></m:r><m:phant><m:phantPr><m:zeroWid/></m:phantPr><m:e><m:r><m:t>+x</m:t></m:r></m:e></m:phant><m:phant><m:phantPr><m:show m:val='0'/></m:phantPr><m:e><m:r><m:t>gone</m:t></m:r></m:e></m:phant></m:oMath></w:p>"),
+            &["new+x"],
+            &["old", "gone"],
+        ),
+        row(
+            "line breaks of the XML",
+            "a.docx",
+            of("<w:p><w:r><w:t>\n  high\n </w:t></w:r><w:r><w:t xml:space='preserve'> and\nlow</w:t></w:r></w:p>"),
+            &["high and low"],
+            &[],
         ),
     ]
 }
