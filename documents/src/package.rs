@@ -171,32 +171,43 @@ impl<'a> Package<'a> {
         &mut self,
         part: &str,
     ) -> Result<HashMap<String, Relation>, Unreadable> {
-        let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
-        let name = resolve_path(folder, &format!("_rels/{file}.rels"));
-        let Some(tree) = self.optional(&name)? else { return Ok(HashMap::new()) };
-        let relations = tree.all("Relationship").into_iter().filter_map(|relation| {
-            if relation.attribute("TargetMode").as_deref() == Some("External") {
-                return None;
-            }
-            let kind = relation.attribute("Type")?.rsplit('/').next()?.to_owned();
-            let target = resolve_path(folder, &relation.attribute("Target")?);
-            Some((relation.attribute("Id")?, Relation { kind, target }))
+        let (folder, _) = split_name(part);
+        let inside = self.references(part)?.into_iter().filter(|(.., is_outside)| !is_outside);
+        let resolved = inside.map(|(id, Relation { kind, target }, _)| {
+            (id, Relation { kind, target: resolve_path(folder, &target) })
         });
-        Ok(relations.collect())
+        Ok(resolved.collect())
     }
 
     /// Returns the external addresses that a part refers to, by their ids.
     pub(crate) fn links(&mut self, part: &str) -> Result<HashMap<String, String>, Unreadable> {
-        let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
-        let Some(tree) = self.optional(&resolve_path(folder, &format!("_rels/{file}.rels")))?
-        else {
-            return Ok(HashMap::new());
-        };
-        let links = tree.all("Relationship").into_iter().filter_map(|relation| {
-            let is_outside = relation.attribute("TargetMode").as_deref() == Some("External");
-            is_outside.then(|| Some((relation.attribute("Id")?, relation.attribute("Target")?)))?
+        let outside = self.references(part)?.into_iter().filter(|(.., is_outside)| *is_outside);
+        Ok(outside.map(|(id, relation, _)| (id, relation.target)).collect())
+    }
+
+    /// Counts the documents and objects in other files that a part shows.
+    pub(crate) fn count_linked_objects(&mut self, part: &str) -> Result<(), Unreadable> {
+        for (_, Relation { kind, target }, is_outside) in self.references(part)? {
+            if is_outside && matches!(&*kind, "oleObject" | "package") {
+                self.tally.add_in_part(Kind::UnreadParts, 1, &target);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the references of a part: their ids, their targets as they are written, and whether these lie
+    /// outside of the archive.
+    fn references(&mut self, part: &str) -> Result<Vec<(String, Relation, bool)>, Unreadable> {
+        let (folder, file) = split_name(part);
+        let name = resolve_path(folder, &format!("_rels/{file}.rels"));
+        let tree = self.optional(&name)?.unwrap_or_default();
+        let references = tree.all("Relationship").into_iter().filter_map(|it| {
+            let kind = it.attribute("Type")?.rsplit('/').next()?.to_owned();
+            let is_outside = it.attribute("TargetMode").as_deref() == Some("External");
+            let relation = Relation { kind, target: it.attribute("Target")? };
+            Some((it.attribute("Id")?, relation, is_outside))
         });
-        Ok(links.collect())
+        Ok(references.collect())
     }
 
     /// Returns the main part of the archive, or else `usual`.
@@ -208,6 +219,11 @@ impl<'a> Package<'a> {
             .filter(|name| self.has(name))
             .unwrap_or_else(|| usual.to_owned()))
     }
+}
+
+/// Splits the name of a part into its folder and its name there.
+fn split_name(part: &str) -> (&str, &str) {
+    part.rsplit_once('/').unwrap_or(("", part))
 }
 
 /// Resolves a name relative to a folder. Returns the name from the root of the archive.

@@ -174,8 +174,17 @@ pub(super) fn format_by_code(number: f64, code: &str, is_1904: bool) -> String {
 
 /// Formats a number.
 pub(super) fn format_number(number: f64, format: &NumberFormat, is_1904: bool) -> String {
+    if let Some(time) = format.time_for(number) {
+        return format_number(number, time, is_1904);
+    }
     let (kind, decimals) = match format {
-        NumberFormat::Date(decimals) => (ExcelDateTimeType::DateTime, *decimals),
+        // The day before the first one has no date of its own, except from 1904 on.
+        NumberFormat::Date(decimals, true) if (0.0..1.0).contains(&number) => {
+            let time = format_number(number, &NumberFormat::Date(*decimals, false), is_1904);
+            let day = if is_1904 { "1904-01-01" } else { "1900-01-00" };
+            return if number == 0.0 { day.to_owned() } else { format!("{day} {time}") };
+        }
+        NumberFormat::Date(decimals, _) => (ExcelDateTimeType::DateTime, *decimals),
         NumberFormat::Duration(decimals) => (ExcelDateTimeType::TimeDelta, *decimals),
         format => return format.format_number(number).unwrap_or_else(|| format_general(number)),
     };

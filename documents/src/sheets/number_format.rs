@@ -12,9 +12,9 @@ const MAX_CODE: usize = 500;
 pub(super) enum NumberFormat {
     /// No format.
     General,
-    /// A date, a time of day, or both, with the number of decimals of its seconds.
-    Date(usize),
-    /// A duration, likewise.
+    /// A date, a time of day, or both: the number of decimals of its seconds, and whether it has a day.
+    Date(usize, bool),
+    /// A duration, with the number of decimals of its seconds.
     Duration(usize),
     /// Sections for different values.
     Code(Vec<Section>),
@@ -24,6 +24,8 @@ pub(super) enum NumberFormat {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Section {
     condition: Option<(String, f64)>,
+    /// Its format, if it is one of dates or durations.
+    time: Option<Box<NumberFormat>>,
     pieces: Vec<Piece>,
 }
 
@@ -57,13 +59,14 @@ impl NumberFormat {
             11 => "0.00E+00",
             12 => "# ?/?",
             13 => "# ??/??",
-            14..=22 | 27..=36 | 45 | 50..=58 => return Self::Date(0),
+            18..=21 | 45 => return Self::Date(0, false),
+            14..=22 | 27..=36 | 50..=58 => return Self::Date(0, true),
             37 | 38 => "#,##0;(#,##0)",
             39 | 40 => "#,##0.00;(#,##0.00)",
             41 | 42 => "#,##0;-#,##0;\"-\"",
             43 | 44 => "#,##0.00;-#,##0.00;\"-\"",
             46 => return Self::Duration(0),
-            47 => return Self::Date(1),
+            47 => return Self::Date(1, false),
             48 => "##0.0E+0",
             _ => return Self::General,
         };
@@ -75,16 +78,16 @@ impl NumberFormat {
         if code.len() > MAX_CODE || code.trim().eq_ignore_ascii_case("general") || code == "@" {
             return Self::General;
         }
-        match time(code) {
-            Some(true) => return Self::Duration(decimals_of_seconds(code)),
-            Some(false) => return Self::Date(decimals_of_seconds(code)),
-            None => {}
-        }
-        Self::Code(sections(code))
+        let mut sections = split_sections(code);
+        let first = sections.next().unwrap_or_default();
+        let other = |code| Section { time: time(code).map(Box::new), ..Section::parse(code) };
+        time(first).unwrap_or_else(|| {
+            Self::Code(std::iter::once(Section::parse(first)).chain(sections.map(other)).collect())
+        })
     }
 
-    /// Formats a number. Returns `None` if it is shown without a format.
-    pub(super) fn format_number(&self, value: f64) -> Option<String> {
+    /// Returns the section for a number, and whether it says that the number is negative.
+    fn section_for(&self, value: f64) -> Option<(&Section, bool)> {
         let Self::Code(sections) = self else { return None };
         if !value.is_finite() {
             return None;
@@ -103,7 +106,7 @@ impl NumberFormat {
             None => true,
         };
         let has_conditions = numbers.iter().any(|section| section.condition.is_some());
-        let (section, says_sign) = match &numbers[..] {
+        Some(match &numbers[..] {
             [] => return None,
             many if has_conditions => {
                 let met = *many.iter().find(|it| is_met(it)).or_else(|| many.last())?;
@@ -113,7 +116,17 @@ impl NumberFormat {
             [_, negative, ..] if value < 0.0 => (*negative, true),
             [_, _, zero, ..] if value == 0.0 => (*zero, false),
             [positive, ..] => (*positive, false),
-        };
+        })
+    }
+
+    /// Returns the format of a number that is shown as a date although others are not.
+    pub(super) fn time_for(&self, value: f64) -> Option<&Self> {
+        self.section_for(value)?.0.time.as_deref()
+    }
+
+    /// Formats a number. Returns `None` if it is shown without a format.
+    pub(super) fn format_number(&self, value: f64) -> Option<String> {
+        let (section, says_sign) = self.section_for(value)?;
         let text = section.format_value(value.abs());
         let is_zero = !text.chars().any(|c| ('1'..='9').contains(&c));
         let sign = if value < 0.0 && !says_sign && !is_zero { "-" } else { "" };
@@ -137,10 +150,32 @@ impl NumberFormat {
     }
 }
 
-/// Returns `false` for a code of dates, `true` for one of durations, `None` for others.
-fn time(code: &str) -> Option<bool> {
+/// Splits a code at the semicolons between its sections.
+fn split_sections(code: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(code);
+    std::iter::from_fn(move || {
+        let code = rest?;
+        let mut letters = code.char_indices();
+        let end = std::iter::from_fn(|| {
+            let (at, letter) = letters.next()?;
+            match letter {
+                '"' => drop(letters.find(|(_, c)| *c == '"')),
+                '[' => drop(letters.find(|(_, c)| *c == ']')),
+                '\\' | '_' | '*' => drop(letters.next()),
+                _ => {}
+            }
+            Some((at, letter))
+        })
+        .find(|(_, letter)| *letter == ';');
+        rest = end.map(|(at, _)| &code[at + 1..]);
+        Some(end.map_or(code, |(at, _)| &code[..at]))
+    })
+}
+
+/// Returns the format of a section of dates or durations; `None` for others.
+fn time(code: &str) -> Option<NumberFormat> {
     let mut letters = code.chars();
-    let mut found = None;
+    let (mut is_date, mut has_day) = (false, false);
     let names_general = code.to_ascii_lowercase().contains("general");
     while let Some(letter) = letters.next() {
         match letter {
@@ -152,21 +187,19 @@ fn time(code: &str) -> Option<bool> {
                 if !inner.is_empty()
                     && ['h', 'm', 's'].iter().any(|c| inner.chars().all(|it| it == *c))
                 {
-                    return Some(true);
+                    return Some(NumberFormat::Duration(decimals_of_seconds(code)));
                 }
             }
             // The year of an era, as in `ggge`; `E+` is an exponent.
             'e' | 'E' if !letters.as_str().starts_with(['+', '-']) && !names_general => {
-                found = Some(false);
+                (is_date, has_day) = (true, true);
             }
-            'y' | 'Y' | 'd' | 'D' | 'h' | 'H' | 'm' | 'M' | 's' | 'S' => found = Some(false),
-            // A code with neither date nor time letters in its first section is none of dates.
-            // "General" has no such letters.
-            ';' if found.is_none() => return None,
+            'y' | 'Y' | 'd' | 'D' => (is_date, has_day) = (true, true),
+            'h' | 'H' | 'm' | 'M' | 's' | 'S' => is_date = true,
             _ => {}
         }
     }
-    found
+    is_date.then(|| NumberFormat::Date(decimals_of_seconds(code), has_day))
 }
 
 /// Returns the number of decimals of the seconds in a code, as in `mm:ss.000`: at most three.
@@ -176,60 +209,61 @@ fn decimals_of_seconds(code: &str) -> usize {
     decimals.map_or(0, |decimals| decimals.take(3).count())
 }
 
-fn sections(code: &str) -> Vec<Section> {
-    let (mut all, mut section) = (Vec::new(), Section::default());
-    let mut letters = code.chars().peekable();
-    let literal = |section: &mut Section, text: &str| match section.pieces.last_mut() {
-        Some(Piece::Literal(before)) => before.push_str(text),
-        _ => section.pieces.push(Piece::Literal(text.to_owned())),
-    };
-    while let Some(letter) = letters.next() {
-        match letter {
-            ';' => all.push(std::mem::take(&mut section)),
-            '"' => {
-                let text: String = letters.by_ref().take_while(|c| *c != '"').collect();
-                literal(&mut section, &text);
-            }
-            '\\' => {
-                if let Some(next) = letters.next() {
-                    literal(&mut section, next.encode_utf8(&mut [0; 4]));
-                }
-            }
-            // A space as wide as the next character, or a fill with it.
-            '_' | '*' => drop(letters.next()),
-            '[' => {
-                let inner: String = letters.by_ref().take_while(|c| *c != ']').collect();
-                if let Some(currency) = inner.strip_prefix('$') {
-                    literal(&mut section, currency.split('-').next().unwrap_or_default());
-                } else if inner.starts_with(['<', '>', '=']) {
-                    let bound = inner.trim_start_matches(['<', '>', '=']);
-                    let sign = &inner[..inner.len() - bound.len()];
-                    section.condition = bound.parse().ok().map(|bound| (sign.to_owned(), bound));
-                }
-            }
-            '0' | '#' | '?' => section.pieces.push(Piece::Digit(letter)),
-            '.' => section.pieces.push(Piece::Point),
-            ',' => section.pieces.push(Piece::Comma),
-            '%' => section.pieces.push(Piece::Percent),
-            '/' => section.pieces.push(Piece::Slash),
-            '@' => section.pieces.push(Piece::Text),
-            'E' | 'e' if letters.peek().is_some_and(|c| matches!(c, '+' | '-')) => {
-                section.pieces.push(Piece::Exponent(letters.next() == Some('+')));
-            }
-            'G' | 'g'
-                if "eneral".chars().eq(letters.clone().take(6).map(|c| c.to_ascii_lowercase())) =>
-            {
-                letters.by_ref().take(6).for_each(drop);
-                section.pieces.push(Piece::General);
-            }
-            other => literal(&mut section, other.encode_utf8(&mut [0; 4])),
-        }
-    }
-    all.push(section);
-    all
-}
-
 impl Section {
+    fn parse(code: &str) -> Self {
+        let mut section = Self::default();
+        let mut letters = code.chars().peekable();
+        let literal = |section: &mut Section, text: &str| match section.pieces.last_mut() {
+            Some(Piece::Literal(before)) => before.push_str(text),
+            _ => section.pieces.push(Piece::Literal(text.to_owned())),
+        };
+        while let Some(letter) = letters.next() {
+            match letter {
+                '"' => {
+                    let text: String = letters.by_ref().take_while(|c| *c != '"').collect();
+                    literal(&mut section, &text);
+                }
+                '\\' => {
+                    if let Some(next) = letters.next() {
+                        literal(&mut section, next.encode_utf8(&mut [0; 4]));
+                    }
+                }
+                // A space as wide as the next character, or a fill with it.
+                '_' | '*' => drop(letters.next()),
+                '[' => {
+                    let inner: String = letters.by_ref().take_while(|c| *c != ']').collect();
+                    if let Some(currency) = inner.strip_prefix('$') {
+                        literal(&mut section, currency.split('-').next().unwrap_or_default());
+                    } else if inner.starts_with(['<', '>', '=']) {
+                        let bound = inner.trim_start_matches(['<', '>', '=']);
+                        let sign = &inner[..inner.len() - bound.len()];
+                        section.condition =
+                            bound.parse().ok().map(|bound| (sign.to_owned(), bound));
+                    }
+                }
+                '0' | '#' | '?' => section.pieces.push(Piece::Digit(letter)),
+                '.' => section.pieces.push(Piece::Point),
+                ',' => section.pieces.push(Piece::Comma),
+                '%' => section.pieces.push(Piece::Percent),
+                '/' => section.pieces.push(Piece::Slash),
+                '@' => section.pieces.push(Piece::Text),
+                'E' | 'e' if letters.peek().is_some_and(|c| matches!(c, '+' | '-')) => {
+                    section.pieces.push(Piece::Exponent(letters.next() == Some('+')));
+                }
+                'G' | 'g'
+                    if "eneral"
+                        .chars()
+                        .eq(letters.clone().take(6).map(|c| c.to_ascii_lowercase())) =>
+                {
+                    letters.by_ref().take(6).for_each(drop);
+                    section.pieces.push(Piece::General);
+                }
+                other => literal(&mut section, other.encode_utf8(&mut [0; 4])),
+            }
+        }
+        section
+    }
+
     /// Returns whether its condition selects negative numbers. Then the section itself shows the
     /// sign.
     fn is_for_negatives(&self) -> bool {
@@ -593,14 +627,14 @@ mod tests {
             ("General", false),
         ] {
             assert_eq!(
-                matches!(NumberFormat::parse(code), NumberFormat::Date(_)),
+                matches!(NumberFormat::parse(code), NumberFormat::Date(..)),
                 is_date,
                 "{code}"
             );
         }
         assert_eq!(NumberFormat::parse("[h]:mm:ss"), NumberFormat::Duration(0));
         assert_eq!(NumberFormat::parse("[h]:mm:ss.00"), NumberFormat::Duration(2));
-        assert_eq!(NumberFormat::parse("mm:ss.000"), NumberFormat::Date(3));
+        assert_eq!(NumberFormat::parse("mm:ss.000"), NumberFormat::Date(3, false));
         assert_eq!(format_general(-0.0), "0");
         for (code, shown) in [
             ("@\" km\"", Some("five km")),

@@ -3,7 +3,7 @@
 use super::{
     Right, Row,
     binary_book::{book, hidden_columns, hidden_row, label, number},
-    hidden, row,
+    hidden, row, unread,
 };
 use crate::common::{Parts, ods, package, relations, texts, xlsb, xlsx};
 
@@ -279,6 +279,12 @@ pub(crate) fn rows() -> Vec<Row> {
     let shown = |kind: &str, text: &str| {
         format!("<table:table-cell {kind}><text:p>{text}</text:p></table:table-cell>")
     };
+    let from_1904 = with(xlsx(), vec![
+        ("xl/workbook.xml", "<workbook><workbookPr date1904='1'/><sheets><sheet name='A' r:id='r1'/></sheets></workbook>".to_owned()),
+        ("xl/styles.xml", "<styleSheet><cellXfs><xf numFmtId='14'/><xf numFmtId='20'/></cellXfs></styleSheet>".to_owned()),
+        ("xl/worksheets/sheet1.xml", sheet("<row><c s='0'><v>0</v></c><c s='1'><v>0.5</v></c><c s='0'><v>60</v></c></row>", "")),
+    ]);
+    let outside = "<Relationships><Relationship Id='o' Type='http://x/oleObject' Target='file:///C:/plan.docx' TargetMode='External'/></Relationships>";
     vec![
         row("runs in a cell", "a.xlsx", with(xlsx(), vec![("xl/worksheets/sheet1.xml", sheet("<row><c t='inlineStr'><is><r><t>10</t></r><r><rPr><vertAlign val='superscript'/></rPr><t>9</t></r><r><rPr><strike/></rPr><t> old</t></r></is></c></row>", ""))]), &["10⁹~~ old~~"], &[]),
         row("parts of seconds", "a.xlsx", formatted(&[("mm:ss.000", 90.25 / 86_400.0), ("[s].0", 1.96 / 86_400.0), ("ggge", 45_000.0)]), &["00:01:30.250", "00:00:02.0", "2023-03-15"], &[]),
@@ -317,5 +323,9 @@ pub(crate) fn rows() -> Vec<Row> {
         row("marks of struck text that are text", "a.xlsx", with(xlsx(), vec![("xl/sharedStrings.xml", "<sst><si><t>a ~~~~ b</t></si><si><t/></si></sst>".to_owned())]), &["a ~~~~ b"], &[]),
         row("a page that is called a book", "a.xls", "<div><table><tr><td>0042<td>T-shirt</table></div>", &["0042 | T-shirt"], &["<"]),
         row("a saved page that is called a book", "a.xls", "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=b\n\n--b\nContent-Type: text/html\n\n<table><tr><td>W-1<td>1520</table>\n--b--\n", &["W-1 | 1520"], &["MIME"]),
+        row("the first days", "a.xlsx", formatted(&[("yyyy-mm-dd", 0.0), ("h:mm", 0.0), ("d/m/yy h:mm", 0.5), ("yyyy-mm-dd", 60.0)]), &["1900-01-00\n00:00:00\n1900-01-00 12:00:00\n1900-02-29"], &[]),
+        row("the first days from 1904 on", "a.xlsx", from_1904, &["1904-01-01 | 12:00:00 | 1904-03-01"], &[]),
+        row("dates for some numbers", "a.xlsx", formatted(&[("[=0]\"-\";yyyy-mm-dd", 45_352.0), ("[=0]\"none\";yyyy-mm-dd", 0.0), ("0;\"a;b\";[h]:mm", 0.0)]), &["2024-03-01\nnone\n00:00:00"], &[]),
+        unread("linked objects", "a.xlsx", with(xlsx(), vec![("xl/worksheets/_rels/sheet1.xml.rels", outside.to_owned())]), &["Brest | 7.5"]),
     ]
 }

@@ -20,6 +20,7 @@ pub(super) fn floating_texts(
 ) -> Result<Vec<String>, Unreadable> {
     let mut lines = Vec::new();
     let relations = package.relations(sheet).unwrap_or_default();
+    package.count_linked_objects(sheet)?;
     let mut parts: Vec<&Relation> = relations.values().collect();
     parts.sort_unstable_by_key(|it| (&it.kind, &it.target));
     // Threaded comments have their own part, which repeats the first comment.
