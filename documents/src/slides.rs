@@ -5,7 +5,7 @@ mod background;
 mod comments;
 mod shapes;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use background::{LayoutBackground, SlideBackground};
 use comments::{comment_texts, read_authors};
@@ -37,6 +37,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let parts = package.relations(&main)?;
     let authors = read_authors(&mut package, &main)?;
     let (mut slides, mut layouts) = (Vec::new(), BTreeMap::new());
+    let mut shown_layouts = BTreeSet::new();
     // Sections, in an extension further down, have lists with the same name.
     let size = show.all("sldSz").first().and_then(|size| read_pair(size, ["cx", "cy"]));
     let list = show.all("presentation").first().and_then(|show| show.child("sldIdLst"));
@@ -49,14 +50,12 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
                 related_parts(&mut package, &part.target, "slideLayout").into_iter().next();
             let layout = layout.unwrap_or_default();
             let layout_background = layouts
-                .entry(layout)
+                .entry(layout.clone())
                 .or_insert_with_key(|it| LayoutBackground::read(&mut package, it));
-            slide_text(
-                &mut package,
-                &part.target,
-                SlideContext { number, size, layout_background, authors: &authors },
-                context,
-            )
+            let surroundings = SlideContext { number, size, layout_background, authors: &authors };
+            let read = slide_text(&mut package, &part.target, surroundings, context)?;
+            shown_layouts.extend(read.shows_layout.then_some(layout));
+            Ok(read.text)
         });
         match read {
             Some(Ok(text)) => slides.extend(text),
@@ -68,6 +67,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     if slides.is_empty() && context.tally.has(Kind::UnreadPages) {
         return Err(damaged("none of its slides can be read"));
     }
+    layouts.retain(|layout, _| shown_layouts.contains(layout));
     slides.extend(text_of_every_slide(&mut package, &layouts, size, context.tally));
     Ok(slides.join("\n\n"))
 }
@@ -82,8 +82,11 @@ fn text_of_every_slide(
 ) -> Option<String> {
     let mut parts: BTreeMap<(usize, String), &LayoutBackground> = BTreeMap::new();
     for (layout, layout_background) in layouts {
-        for master in related_parts(package, layout, "slideMaster") {
-            parts.entry((0, master)).or_insert(layout_background);
+        let tree = package.xml(layout).ok().flatten();
+        if tree.is_none_or(|tree| shows_master(&tree)) {
+            for master in related_parts(package, layout, "slideMaster") {
+                parts.entry((0, master)).or_insert(layout_background);
+            }
         }
         parts.insert((1, layout.clone()), layout_background);
     }
@@ -125,13 +128,26 @@ struct SlideContext<'b> {
     authors: &'b HashMap<String, String>,
 }
 
-/// Reads a slide. Returns `None` for a hidden one whose text is dropped.
+/// What is read of a slide.
+struct SlideText {
+    /// `None` for a hidden slide whose text is dropped.
+    text: Option<String>,
+    /// Whether it shows the shapes of its layout.
+    shows_layout: bool,
+}
+
+/// Whether a slide shows the shapes of its layout, or a layout those of its master.
+fn shows_master(tree: &Element) -> bool {
+    !tree.elements().any(|root| root.is_off("showMasterSp"))
+}
+
+/// Reads a slide.
 fn slide_text(
     package: &mut Package<'_>,
     name: &str,
     SlideContext { number, size, layout_background, authors }: SlideContext<'_>,
     context: &Context<'_>,
-) -> Result<Option<String>, Unreadable> {
+) -> Result<SlideText, Unreadable> {
     let tally = context.tally;
     let mut slide = package
         .xml(name)?
@@ -150,8 +166,10 @@ fn slide_text(
     reader.read_shapes(&slide, &mut title, &mut text);
     if is_off {
         let marked = tally.count_hidden(format!("{title}{text}").trim(), Some(Place::Page(number)));
-        return Ok((!marked.is_empty()).then_some(marked));
+        let text = (!marked.is_empty()).then_some(marked);
+        return Ok(SlideText { text, shows_layout: false });
     }
+    package.count_linked_objects(name)?;
     let mut related: Vec<_> = package.relations(name)?.into_values().collect();
     related.sort_by(|a, b| a.target.cmp(&b.target));
     let (mut notes, mut comments) = (String::new(), Vec::new());
@@ -199,7 +217,7 @@ fn slide_text(
         all.push(format!("Notes: {}", notes.trim()));
     }
     all.extend(comments);
-    Ok(Some(all.join("\n\n")))
+    Ok(SlideText { text: Some(all.join("\n\n")), shows_layout: shows_master(&slide) })
 }
 
 /// Adds the addresses of links to the runs that refer to them.

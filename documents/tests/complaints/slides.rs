@@ -1,6 +1,6 @@
 //! Presentations.
 
-use super::{Right, Row, hidden, row};
+use super::{Right, Row, hidden, row, unread};
 use crate::common::{Parts, package, pptx, relations, texts};
 
 /// Replaces parts of the common presentation.
@@ -31,6 +31,21 @@ fn slide(shapes: &str) -> Vec<u8> {
         "ppt/slides/slide1.xml",
         format!("<p:sld><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>"),
     )])
+}
+
+/// Makes a slide with a layout and a master, with attributes of the slide and of the layout.
+fn layered(slide: &str, layout: &str) -> Vec<u8> {
+    let part = |root: &str, attributes: &str, text: &str| {
+        let shape = shape((0, 0), "", ">", text);
+        format!("<p:{root} {attributes}><p:cSld><p:spTree>{shape}</p:spTree></p:cSld></p:{root}>")
+    };
+    with(vec![
+        ("ppt/slides/slide1.xml", part("sld", slide, "Brest | 7")),
+        ("ppt/slides/_rels/slide1.xml.rels", relations(&[("l", "slideLayout", "../layout.xml")])),
+        ("ppt/layout.xml", part("sldLayout", layout, "of the layout")),
+        ("ppt/_rels/layout.xml.rels", relations(&[("m", "slideMaster", "master.xml")])),
+        ("ppt/master.xml", part("sldMaster", "", "of the master")),
+    ])
 }
 
 fn shape(at: (i64, i64), name: &str, look: &str, text: &str) -> String {
@@ -168,5 +183,9 @@ pub(crate) fn rows() -> Vec<Row> {
         hidden("hidden slides", "a.odp", open("presentation", "<style:style style:name='off' style:family='drawing-page'><style:drawing-page-properties presentation:visibility='hidden'/></style:style>", "<draw:page draw:style-name='off'><draw:text-box><text:p>unshown</text:p></draw:text-box></draw:page>"), &["## Slide 1\n\nTides"], &["unshown"]),
         row("drawings", "a.odg", open("graphics", "", ""), &["Tides"], &["office"]),
         Row { kind: "broken comments", name: "a.pptx", document: broken, right: Right::Unread { has: vec!["Brest | 7"] } },
+        row("a layout that hides its master", "a.pptx", layered("", "showMasterSp='0'"), &["Brest | 7", "On each slide: of the layout"], &["of the master"]),
+        row("slides that hide their layout", "a.pptx", layered("showMasterSp='0'", ""), &["Brest | 7"], &["of the layout", "of the master"]),
+        row("masters", "a.pptx", layered("", ""), &["On each slide: of the master\nof the layout"], &[]),
+        unread("linked objects", "a.pptx", with(vec![("ppt/slides/_rels/slide1.xml.rels", "<Relationships><Relationship Id='o' Type='http://x/oleObject' Target='file:///C:/plan.xlsx' TargetMode='External'/></Relationships>".to_owned())]), &["Brest | 7"]),
     ]
 }
