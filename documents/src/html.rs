@@ -1,6 +1,7 @@
 //! Converts HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
 mod attributes;
+mod color_notation;
 mod cost;
 mod css;
 mod declarations;
@@ -11,6 +12,7 @@ mod last_part;
 mod lists;
 mod media;
 mod rules;
+mod slots;
 mod styles;
 mod table_parts;
 mod writer;
@@ -103,6 +105,8 @@ fn read_page(
     let mut page = parse_page(&attributes::limit_attributes(text))?;
     let element_styles = styles::read_element_styles(&page, linked);
     table_parts::sort_table_parts(&mut page, &element_styles.low_captions);
+    element_styles.flows.sort_children(&mut page);
+    slots::fill_slots(&mut page);
     let with = |styles: &ElementStyles| {
         let mut walk = Walk {
             styles,
@@ -276,6 +280,8 @@ impl Walk<'_> {
         let parent = node.parent().map(|parent| parent.id());
         let case = parent.and_then(|parent| self.styles.cases.get(&parent));
         let text = case.map_or(Cow::Borrowed(text), |case| case.apply_to(text).into());
+        // A hyphen that is only shown at a line's end.
+        let text = if text.contains('\u{ad}') { text.replace('\u{ad}', "").into() } else { text };
         match parent.and_then(|parent| self.styles.lines.get(&parent)) {
             Some(collapses) if !text.trim().is_empty() => {
                 self.writer.write_lines(&text, *collapses);

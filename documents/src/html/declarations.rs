@@ -1,7 +1,10 @@
 //! Style declarations that hide text, strike it out, or set the marks of lists.
 
-use super::css::{split_outside, unescape};
-use crate::colors::{Background, Rgb, WHITE, parse_hexadecimal};
+use super::{
+    color_notation::{is_clear, parse_color},
+    css::{split_outside, unescape},
+};
+use crate::colors::{Background, Rgb};
 
 /// A property with its value.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +18,12 @@ pub(super) struct Declaration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Property {
     Display,
+    /// `font-size`. Below a font of size 0, an element may have another one.
+    FontSize,
+    /// `order` of an item among those beside it.
+    Order,
+    /// `flex-direction`.
+    Direction,
     /// Sets a box within a line apart from its neighbours: `float`, or a wide margin or padding.
     Apart(&'static str),
     /// Properties that hide by themselves, with or without a condition.
@@ -71,7 +80,7 @@ const FAR: f64 = -999.0;
 const WIDE: f64 = 8.0;
 
 /// Opacity below which nothing is seen.
-const FAINT: f64 = 0.05;
+pub(super) const FAINT: f64 = 0.05;
 
 /// Returns the declarations of a style that are read here.
 pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = Declaration> {
@@ -103,6 +112,8 @@ fn read_declaration(name: &str, value: &str) -> Option<(Property, Value)> {
     let is_far = || length().is_some_and(|it| it <= FAR);
     match name {
         "display" => word(Property::Display),
+        "order" => word(Property::Order),
+        "flex-direction" | "flex-flow" => word(Property::Direction),
         "float" => apart("float", value != "none"),
         "margin" | "margin-right" => apart("margin", is_wide(value)),
         "margin-left" | "margin-inline-start" if !is_far() => apart("margin", is_wide(value)),
@@ -114,10 +125,8 @@ fn read_declaration(name: &str, value: &str) -> Option<(Property, Value)> {
         },
         "content-visibility" => other("content-visibility", value == "hidden"),
         "opacity" => other("opacity", opacity(value).is_some_and(|it| it < FAINT)),
-        "font-size" => other("font-size", is_nothing()),
-        "font" => {
-            other("font-size", value.split([' ', '/']).find_map(self::parse_length) == Some(0.0))
-        }
+        "font-size" => word(Property::FontSize),
+        "font" => Some((Property::FontSize, Value::Word(size_of_font(value).to_owned()))),
         "filter" => other("filter", is_of_nothing(value)),
         "left" | "inset-inline-start" => other("left", is_far()),
         "top" | "inset-block-start" => other("top", is_far()),
@@ -196,6 +205,26 @@ fn is_wide(value: &str) -> bool {
     lengths.iter().skip(step - 1).step_by(step).any(wide)
 }
 
+/// Returns the size in a `font` property; weights have no unit.
+fn size_of_font(font: &str) -> &str {
+    let parts = || font.split([' ', '/']).filter(|it| !it.is_empty());
+    match parts().find_map(parse_length) {
+        Some(first) if first == 0.0 => "0",
+        _ => parts()
+            .find(|it| !it.ends_with(|c: char| c.is_ascii_digit()) && parse_length(it).is_some())
+            .unwrap_or("medium"),
+    }
+}
+
+/// Whether letters of this size are seen as nothing. Relative sizes depend on the size around.
+pub(super) fn is_size_of_nothing(size: &str, is_nothing_around: bool) -> bool {
+    let is_relative = size.ends_with('%')
+        || ["em", "ex", "ch"].iter().any(|unit| size.ends_with(unit)) && !size.ends_with("rem")
+        || matches!(size, "inherit" | "unset" | "smaller" | "larger");
+    let is_nothing = parse_length(size).is_some_and(|length| (0.0..=1.0).contains(&length));
+    is_nothing || (is_relative && is_nothing_around)
+}
+
 fn color_value(value: &str) -> Value {
     if is_clear(value) { Value::Clear } else { Value::Color(parse_color(value)) }
 }
@@ -269,83 +298,17 @@ fn is_clip_of_nothing(value: &str) -> bool {
     }
 }
 
-/// Whether a clip path is `inset(50%)` or more, or a circle of radius 0.
+/// Whether a clip path is `inset(50%)` or more, a circle of radius 0, or a polygon of one point.
 fn is_path_of_nothing(value: &str) -> bool {
+    let corners = value.strip_prefix("polygon(").and_then(|it| it.strip_suffix(')'));
+    let mut corners = corners.into_iter().flat_map(|it| it.split(',')).map(str::trim);
+    if let Some(first) = corners.next() {
+        return corners.all(|corner| corner == first);
+    }
     let inside = |name: &str| value.strip_prefix(name)?.strip_prefix('(')?.split([')', ' ']).next();
     let half = |it: &str| it.strip_suffix('%')?.parse().ok().map(|it: f64| it >= 50.0);
     inside("inset").and_then(half).unwrap_or(false)
         || inside("circle").is_some_and(|it| parse_length(it) == Some(0.0))
-}
-
-/// Whether a color is fully transparent.
-fn is_clear(value: &str) -> bool {
-    let alpha = || {
-        let numbers = value.strip_suffix(')')?;
-        let numbers =
-            ["rgba(", "hsla(", "rgb(", "hsl("].iter().find_map(|it| numbers.strip_prefix(it))?;
-        let mut numbers = numbers.split([',', ' ', '/']).filter(|it| !it.is_empty()).skip(3);
-        numbers.next()?.trim_end_matches('%').parse::<f64>().ok()
-    };
-    let digits = value.strip_prefix('#').filter(|it| it.chars().all(|c| c.is_ascii_hexdigit()));
-    let has_no_alpha = digits.is_some_and(|it| {
-        (it.len() == 4 && it.ends_with('0')) || (it.len() == 8 && it.ends_with("00"))
-    });
-    value == "transparent" || has_no_alpha || alpha() == Some(0.0)
-}
-
-/// Returns a color given by numbers, or black or white; text is hidden with these. `None` for others.
-pub(super) fn parse_color(value: &str) -> Option<Rgb> {
-    let value = value.trim();
-    match value {
-        "white" | "canvas" => return Some(WHITE),
-        "black" => return Some([0; 3]),
-        _ => {}
-    }
-    if let Some(digits) = value.strip_prefix('#') {
-        let long: String = match digits.len() {
-            3 | 4 => digits.chars().take(3).flat_map(|c| [c, c]).collect(),
-            _ => digits.get(..6)?.to_owned(),
-        };
-        return parse_hexadecimal(&long);
-    }
-    let (kind, numbers) = value.strip_suffix(')')?.split_once('(')?;
-    let mut numbers = numbers.split([',', ' ', '/']).filter(|it| !it.is_empty());
-    let mut next = || numbers.next();
-    let [red, green, blue] = match kind {
-        "rgb" | "rgba" => {
-            let part = |it: &str| match it.strip_suffix('%') {
-                Some(percent) => percent.parse().ok().map(|it: f64| it * 2.55),
-                None => it.parse().ok(),
-            };
-            [part(next()?)?, part(next()?)?, part(next()?)?]
-        }
-        "color" if next()? == "srgb" => {
-            let part = |it: &str| opacity(it).map(|it| it * 255.0);
-            [part(next()?)?, part(next()?)?, part(next()?)?]
-        }
-        "hsl" | "hsla" => {
-            let hue = next()?.trim_end_matches("deg").parse().ok()?;
-            let percent =
-                |it: &str| it.trim_end_matches('%').parse().ok().map(|it: f64| it / 100.0);
-            from_hsl(hue, percent(next()?)?, percent(next()?)?)
-        }
-        _ => return None,
-    };
-    // The color of a half transparent letter depends on more.
-    if next().is_some_and(|alpha| opacity(alpha).is_none_or(|it| it < 1.0)) {
-        return None;
-    }
-    let is_color = |part: &f64| (0.0..=255.5).contains(part);
-    [red, green, blue].iter().all(is_color).then(|| [red, green, blue].map(|it| it.round() as u8))
-}
-
-/// Converts hue (in degrees), saturation and lightness to red, green and blue of up to 255.
-fn from_hsl(hue: f64, saturation: f64, lightness: f64) -> [f64; 3] {
-    let chroma = saturation * lightness.min(1.0 - lightness);
-    [0.0, 8.0, 4.0].map(|offset| {
-        let place = (offset + hue / 30.0).rem_euclid(12.0);
-        255.0 * (lightness - chroma * (place - 3.0).min(9.0 - place).clamp(-1.0, 1.0))
-    })
 }
 
 #[cfg(test)]
@@ -353,45 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colors_and_lengths_are_known_in_their_spellings() {
-        for said in [
-            "white",
-            "#fff",
-            "#FFFF",
-            "#ffffff",
-            "rgb(255, 255, 255)",
-            "rgb(255 255 255)",
-            "rgb(100% 100% 100% / 1)",
-            "rgba(255,255,255,1.0)",
-            "hsl(0,0%,100%)",
-            "hsl(120deg 40% 100%)",
-        ] {
-            assert_eq!(parse_color(&said.to_lowercase()), Some(WHITE), "{said}");
-        }
-        for said in [
-            "var(--ink)",
-            "inherit",
-            "#ff",
-            "rgb(300,0,0)",
-            "url(a.png)",
-            "rgba(9,9,9,.5)",
-            "hsl(a)",
-        ] {
-            assert_eq!(parse_color(said), None, "{said}");
-        }
-        for (said, right) in [
-            ("transparent", true),
-            ("rgba(0,0,0,0)", true),
-            ("rgb(0 0 0 / 0%)", true),
-            ("#0000", true),
-            ("#ffffff00", true),
-            ("#fff0f0", false),
-            ("rgb(0,0,0)", false),
-            ("rgba(0,0,0,.5)", false),
-        ] {
-            assert_eq!(is_clear(said), right, "{said}");
-        }
-        assert_eq!(parse_color("hsl(120, 100%, 50%)"), Some([0, 255, 0]));
+    fn lengths_are_known_in_their_units() {
         assert_eq!(parse_length("-100em"), Some(-1_600.0));
         assert_eq!(parse_length("50%"), None);
     }

@@ -1,5 +1,6 @@
 //! Content of a page that is not its own text: pictures, inner pages, formulas, alternatives.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD as STANDARD};
 use ego_tree::NodeRef;
 use scraper::{Node, node::Element};
 
@@ -22,7 +23,9 @@ pub(super) fn unread_address<'e>(node: NodeRef<'_, Node>, element: &'e Element) 
         node.descendants().any(|it| it.value().as_text().is_some_and(|it| !it.trim().is_empty()))
     };
     let address = match element.name() {
-        "iframe" if element.attr("srcdoc").is_none() => element.attr("src"),
+        "iframe" if element.attr("srcdoc").is_none() && page_in_address(element).is_none() => {
+            element.attr("src")
+        }
         "frame" | "embed" => element.attr("src"),
         "object" if !has_text() => element.attr("data"),
         _ => None,
@@ -34,9 +37,23 @@ pub(super) fn unread_address<'e>(node: NodeRef<'_, Node>, element: &'e Element) 
 /// Returns the page within an `iframe` or `noframes`, whose content is text to an HTML parser.
 pub(super) fn inner_page(node: NodeRef<'_, Node>, element: &Element) -> String {
     match element.name() {
-        "iframe" => element.attr("srcdoc").unwrap_or_default().to_owned(),
+        "iframe" => match element.attr("srcdoc") {
+            Some(page) => page.to_owned(),
+            None => page_in_address(element).unwrap_or_default(),
+        },
         _ => node.descendants().filter_map(|it| Some(&**it.value().as_text()?)).collect(),
     }
+}
+
+/// Returns the page that an address holds itself: `data:text/html,…`.
+fn page_in_address(frame: &Element) -> Option<String> {
+    let (kind, data) = frame.attr("src")?.trim().strip_prefix("data:")?.split_once(',')?;
+    let bytes: Vec<u8> = percent_encoding::percent_decode_str(data).collect();
+    let bytes = match kind.strip_suffix(";base64") {
+        Some(_) => STANDARD.decode(bytes.trim_ascii()).ok()?,
+        None => bytes,
+    };
+    kind.starts_with("text/html").then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Returns the text that an empty box for text shows.

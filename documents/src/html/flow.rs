@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use ego_tree::{NodeId, NodeRef};
-use scraper::{Node, node::Element};
+use scraper::{Html, Node, node::Element};
 
 use super::{
     declarations::{Property, Value},
@@ -72,6 +72,10 @@ pub(super) struct Flows {
     by_element: HashMap<NodeId, Flow>,
     /// Elements whose children stand next to each other: `flex` and `grid`.
     rows: HashSet<NodeId>,
+    /// Those of them whose children stand in reverse.
+    reversed: HashSet<NodeId>,
+    /// The places of such children among the others, where they are not 0.
+    order: HashMap<NodeId, i64>,
 }
 
 impl Flows {
@@ -80,13 +84,39 @@ impl Flows {
         let display = word_value(style, Property::Display).unwrap_or_default();
         if display.contains("flex") || display.contains("grid") || display.ends_with("-box") {
             self.rows.insert(node.id());
+            if word_value(style, Property::Direction).is_some_and(|it| it.contains("-reverse")) {
+                self.reversed.insert(node.id());
+            }
         }
+        let is_in_row = node.parent().is_some_and(|parent| self.rows.contains(&parent.id()));
+        let order = word_value(style, Property::Order).and_then(|order| order.parse().ok());
+        self.order.extend(order.filter(|_| is_in_row).map(|order| (node.id(), order)));
         if is_placed_by_tag(element.name()) {
             return;
         }
-        let is_in_row = node.parent().is_some_and(|parent| self.rows.contains(&parent.id()));
-        if let Some(flow) = read_flow(element.name(), style, is_in_row) {
+        // A line of a drawing begins at a place of its own.
+        let is_line = element.name() == "tspan" && element.attr("x").is_some();
+        if let Some(flow) = read_flow(element.name(), style, is_in_row || is_line) {
             self.by_element.insert(node.id(), flow);
+        }
+    }
+
+    /// Moves children that stand next to each other into the order in which a page shows them.
+    pub(super) fn sort_children(&self, page: &mut Html) {
+        let parent = |id: &NodeId| page.tree.get(*id)?.parent().map(|parent| parent.id());
+        let mut rows: HashSet<NodeId> = self.order.keys().filter_map(parent).collect();
+        rows.extend(&self.reversed);
+        for row in rows {
+            let items = page.tree.get(row).into_iter().flat_map(|row| row.children());
+            let mut items: Vec<NodeId> = items.map(|item| item.id()).collect();
+            items.sort_by_key(|item| self.order.get(item).copied().unwrap_or(0));
+            if self.reversed.contains(&row) {
+                items.reverse();
+            }
+            let Some(mut row) = page.tree.get_mut(row) else { continue };
+            for item in items {
+                row.append_id(item);
+            }
         }
     }
 

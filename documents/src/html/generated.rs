@@ -7,6 +7,7 @@ use scraper::node::Element;
 use super::{
     css::unescape,
     declarations::Property,
+    lists::number_in_style,
     rules::{Style, word_value},
 };
 
@@ -75,11 +76,13 @@ pub(super) fn generated_text(
                 let inside = close.map_or("", |close| behind[1..close].trim());
                 match name.to_ascii_lowercase().as_str() {
                     "attr" => text.push_str(element.attr(inside).unwrap_or_default()),
-                    "counter" if !inside.contains(',') => {
-                        let value = counters.0.get(&inside.to_ascii_lowercase());
-                        text.push_str(&value.copied().unwrap_or_default().to_string());
+                    "counter" => {
+                        let inside = inside.to_ascii_lowercase();
+                        let (name, style) = inside.split_once(',').unwrap_or((&inside, "decimal"));
+                        let value = counters.0.get(name.trim()).copied().unwrap_or_default();
+                        text.push_str(&number_in_style(value, style.trim())?);
                     }
-                    "counter" | "counters" => return None,
+                    "counters" => return None,
                     _ => {}
                 }
                 (name.len() + close.map_or(0, |close| close + 1)).max(1)

@@ -145,6 +145,14 @@ impl Kind {
     }
 }
 
+/// Writes a number in a list style. Returns `None` if it is no style of numbers.
+pub(super) fn number_in_style(number: i64, style: &str) -> Option<String> {
+    match Kind::by_name(style)? {
+        Kind::Numbers(system) => Some(format_number(number, system)),
+        _ => None,
+    }
+}
+
 fn format_number(number: i64, system: &str) -> String {
     let is_roman = matches!(system, "lowerRoman" | "upperRoman");
     match usize::try_from(number) {

@@ -6,8 +6,9 @@ use ego_tree::NodeId;
 use scraper::{ElementRef, Html, node::Element};
 
 use super::{
+    color_notation::parse_color,
     cost::{StepBudget, Walks},
-    declarations::{Declaration, Property, Value, parse_color, parse_declarations},
+    declarations::{Declaration, Property, Value, is_size_of_nothing, parse_declarations},
     flow::Flows,
     generated::{Counters, generated_text},
     rules::{Linked, Rule, Rules, Style, Target, Weight, word_value},
@@ -83,6 +84,8 @@ struct Paint {
     /// Whether the color is fully transparent.
     is_clear: bool,
     background: Background,
+    /// Whether the letters have no size.
+    is_tiny: bool,
     /// Whether something other than the color shows the words.
     is_shown_otherwise: bool,
     /// The outermost element whose `visibility` hides the words.
@@ -102,6 +105,7 @@ impl Paint {
         Self {
             color: None,
             is_clear: false,
+            is_tiny: false,
             background,
             is_shown_otherwise: false,
             hidden_by: None,
@@ -113,8 +117,11 @@ impl Paint {
         }
     }
 
-    /// Applies the color and the background of a style.
-    fn apply_colors(&mut self, style: &Style) {
+    /// Applies the size, the color and the background of a style.
+    fn apply(&mut self, style: &Style) {
+        if let Some(size) = word_value(style, Property::FontSize) {
+            self.is_tiny = is_size_of_nothing(size, self.is_tiny);
+        }
         for property in [Property::Color, Property::LetterFill] {
             match style.get(&property) {
                 Some((_, Value::Color(color))) => (self.color, self.is_clear) = (*color, false),
@@ -129,7 +136,7 @@ impl Paint {
 
     fn is_unseen(&self) -> bool {
         let is_same = self.color.is_some_and(|it| self.background.hides(it));
-        (self.is_clear || is_same) && !self.is_shown_otherwise
+        self.is_tiny || (self.is_clear || is_same) && !self.is_shown_otherwise
     }
 }
 
@@ -172,7 +179,7 @@ pub(super) fn read_element_styles(page: &Html, linked: Linked<'_>) -> ElementSty
             paint.color = color_attribute(element.value(), name).or(paint.color);
         }
         paint.background = background_attribute(element.value()).unwrap_or(paint.background);
-        paint.apply_colors(&style);
+        paint.apply(&style);
         paint.is_shown_otherwise |=
             ["clip", "letters"].into_iter().any(|it| is(Property::ShowsThrough(it)));
         if let Some((_, value)) = style.get(&Property::Fill) {
@@ -220,7 +227,7 @@ pub(super) fn read_element_styles(page: &Html, linked: Linked<'_>) -> ElementSty
             let mut texts = [String::new(), String::new()];
             for (style, text) in [before, after].iter().zip(&mut texts) {
                 let mut paint = paint;
-                paint.apply_colors(style);
+                paint.apply(style);
                 let is_hidden_by_visibility = match style.get(&Property::Visibility) {
                     Some((_, value)) => *value == Value::Effective(true),
                     None => paint.hidden_by.is_some(),

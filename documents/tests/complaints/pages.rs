@@ -243,5 +243,77 @@ pub(crate) fn rows() -> Vec<Row> {
             &["on whatever it says"],
             &[],
         ),
+        row(
+            "the order of items beside each other",
+            "a.html",
+            styled(
+                ".f{display:flex}.last{order:2}.first{order:-1}.r{display:inline-flex;flex-direction:row-reverse}",
+                "<div class=f><p class=last>c<p>b<p class=first>a</div><div class=r><p>e<p>d</div><p class=last>f<p>g",
+            ),
+            &["a\n\nb\n\nc\n\nd\n\ne\n\nf\n\ng"],
+            &[],
+        ),
+        hidden(
+            "colors of newer notations",
+            "a.html",
+            styled(
+                ".dark{background:oklch(0.2 0.05 260)}",
+                "<p>seen<p style='color:oklch(100% 0 0)'>white<p style='color:lab(100 0 0)'>lab<div class=dark><p style='color:lch(95% 0 0)'>on dark<p style='color:oklch(0.2 0.05 260)'>same</div><p style='color:rgb(0 0 0/1%)'>faint",
+            ),
+            &["seen", "on dark"],
+            &["white", "lab", "same", "faint"],
+        ),
+        hidden(
+            "letters without a size around others",
+            "a.html",
+            of(
+                "<div style='font-size:0'>unseen <p style='font-size:14px'>seen<p style='font:bold 14px/1.5 Arial'>seen too<p style='font-size:2em'>nothing</div><p style='font:0/0 a'>none",
+            ),
+            &["seen\n\nseen too"],
+            &["unseen", "nothing", "none"],
+        ),
+        row(
+            "a page in an address",
+            "a.html",
+            of(
+                "a<iframe src='data:text/html,%3Ch1%3EIn%3C/h1%3E'></iframe>b<iframe src='data:text/html;base64,PHA+c2lkZTwvcD4='></iframe>",
+            ),
+            &["a\n\n# In\n\nb\n\nside"],
+            &[],
+        ),
+        row(
+            "slots of shadow trees",
+            "a.html",
+            of(
+                "<x-a><template shadowrootmode=open><h2><slot name=t>usual</slot></h2><slot></slot><p>end <slot name=u>kept</slot></template><span slot=t>Tides</span>light</x-a>",
+            ),
+            &["## Tides\n\nlight\n\nend kept"],
+            &["usual"],
+        ),
+        row(
+            "lines of a drawing",
+            "a.html",
+            of("<svg><text><tspan x=0>high</tspan><tspan x=0 dy=9>wa<tspan>ter</tspan></tspan></text></svg>"),
+            &["high water"],
+            &[],
+        ),
+        row(
+            "counters in letters",
+            "a.html",
+            styled(
+                "h2::before{counter-increment:s;content:counter(s, upper-roman) '. '}",
+                "<h2>Ebb</h2><h2>Flow</h2>",
+            ),
+            &["## I. Ebb", "## II. Flow"],
+            &[],
+        ),
+        hidden(
+            "a clip of one point",
+            "a.html",
+            of("<p>seen<p style='clip-path:polygon(0 0, 0 0, 0 0)'>clipped<p style='clip-path:polygon(0 0, 9px 0, 0 9px)'>corner"),
+            &["seen", "corner"],
+            &["clipped"],
+        ),
+        row("soft hyphens", "a.html", of("<p>Donau&shy;dampf&#173;schiff"), &["Donaudampfschiff"], &[]),
     ]
 }
