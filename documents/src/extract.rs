@@ -14,7 +14,7 @@ use crate::{
     limits::{Deadline, Limits},
     mail, notebook, open_document, pdf,
     pictures::{self, Picture},
-    sheets, slides,
+    sheets, signed, slides,
     unreadable::Unreadable,
 };
 
@@ -69,6 +69,8 @@ fn extract_within(
     if bytes.iter().all(|byte| *byte == 0) {
         return Err(Unreadable::Zeros);
     }
+    let (bytes, name) = signed::unwrap(bytes, name)?;
+    let bytes = &*bytes;
     let (format, deadline) = (Format::detect(bytes, name)?, Deadline::from_limits(limits));
     if format.is_picture() {
         return picture(bytes, format, limits, depth);

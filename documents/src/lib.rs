@@ -76,6 +76,7 @@ pub mod quote;
 pub mod reader;
 pub mod records;
 mod sheets;
+mod signed;
 mod slides;
 mod spaces;
 pub mod split;
@@ -89,7 +90,7 @@ mod zstd;
 
 /// Version of the parsers. It rises with each change that lets a parser make other text of the same
 /// bytes.
-pub const READER_VERSION: u32 = 7;
+pub const READER_VERSION: u32 = 8;
 
 /// Whether pages of PDFs are drawn as [`Limits::page_pictures`] asks.
 pub const DRAWS_PAGES: bool = cfg!(feature = "pages");

@@ -125,13 +125,14 @@ fn message_text(
         }
     }
     let alternatives = alternative_of_part(message);
-    // Skips style sheets and scripts of a page saved as a message.
+    // Skips style sheets and scripts of a page saved as a message, and signatures.
     let is_text = |part: &&MessagePart<'_>| {
         let kind = part.content_type().and_then(|kind| kind.subtype()).unwrap_or_default();
+        let is_one = |kinds: &[&str]| kinds.iter().any(|it| kind.eq_ignore_ascii_case(it));
         // The last two repeat the message for programs of some vendors.
         let others = ["css", "javascript", "x-javascript", "x-amp-html", "watch-html"];
-        !others.iter().any(|other| kind.eq_ignore_ascii_case(other))
-            || part.attachment_name().is_some()
+        let signatures = ["pkcs7-signature", "x-pkcs7-signature", "pgp-signature"];
+        !is_one(&signatures) && (!is_one(&others) || part.attachment_name().is_some())
     };
     // Enriched text repeats the plain text beside it.
     let repeated: Vec<&MessagePart<'_>> = (0..)
@@ -367,7 +368,12 @@ fn read_attachment(
     };
     // An attachment declared as a message that is none is read as raw text.
     let read = if is_empty { text_of(raw_part(message, part), "", depth + 1) } else { read };
-    format_attachment(name, read)
+    let kinds = ["pkcs7-mime", "x-pkcs7-mime"];
+    match read {
+        // The signed message itself.
+        Ok(text) if kinds.iter().any(|kind| part.is_content_type("application", kind)) => text,
+        read => format_attachment(name, read),
+    }
 }
 
 /// Formats an attachment: its text under its name, or its name with the error.

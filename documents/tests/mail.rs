@@ -180,3 +180,27 @@ fn messages_within_messages_are_read_to_a_bounded_depth() {
     assert!(deep.text.contains("it is attached too deeply"), "{}", deep.text);
     assert_eq!(deep.left_out.count(Kind::UnreadParts), 1);
 }
+
+/// The message of an opaquely signed one is within the signature (RFC 8551, section 3.5.2).
+#[test]
+fn signed_messages_are_read() {
+    let signed = |content: &[u8]| {
+        let element = |tag: u8, content: &[u8]| [&[tag, content.len() as u8], content].concat();
+        let octets = element(0xa0, &element(0x04, content));
+        let data = [&b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01"[..], &octets].concat();
+        let signed = [&b"\x02\x01\x01\x31\x00"[..], &element(0x30, &data)].concat();
+        let signed = element(0xa0, &element(0x30, &signed));
+        element(0x30, &[&b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02"[..], &signed].concat())
+    };
+    let header = "Content-Type: application/pkcs7-mime; smime-type=signed-data; name=smime.p7m\r\nContent-Transfer-Encoding: 8bit\r\n\r\n";
+    let message = signed(b"Content-Type: text/plain\r\n\r\nThe tide turns.");
+    assert_eq!(said(&[header.as_bytes(), &message].concat()), "The tide turns.");
+    let encrypted: Vec<u8> =
+        message.iter().map(|byte| if *byte == 2 { 3 } else { *byte }).collect();
+    let text = said(&[header.as_bytes(), &encrypted].concat());
+    assert!(text.contains("smime.p7m") && text.contains("encrypted"), "{text}");
+    let invoice = read(&signed(b"<?xml version='1.0'?><n>17</n>"), "invoice.xml.p7m").unwrap();
+    assert!(invoice.text.contains("<n>17</n>"), "{}", invoice.text);
+    let clear = "Content-Type: multipart/signed; boundary=b\r\n\r\n--b\r\n\r\nbody\r\n--b\r\nContent-Type: application/pkcs7-signature; name=smime.p7s\r\n\r\n0\x02\r\n--b--\r\n";
+    assert_eq!(said(clear.as_bytes()), "body");
+}
