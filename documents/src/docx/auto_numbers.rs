@@ -91,8 +91,8 @@ impl AutoNumbers {
         let number = |switch: &str| switches.get(switch)?.parse::<usize>().ok();
         if field == "LISTNUM" {
             let list = list.unwrap_or("NumberDefault").to_ascii_lowercase();
-            let level = number("l").map_or(usize::from(self.is_item), |it| it.saturating_sub(1));
-            let level = level.min(LEVELS - 1);
+            let usual = usize::from(self.is_item);
+            let level = number("l").map_or(usual, |it| it.saturating_sub(1)).min(LEVELS - 1);
             if self.lists.len() >= MAX_LISTS && !self.lists.contains_key(&list) {
                 return None;
             }

@@ -209,7 +209,7 @@ fn is_wide(value: &str) -> bool {
 fn size_of_font(font: &str) -> &str {
     let parts = || font.split([' ', '/']).filter(|it| !it.is_empty());
     match parts().find_map(parse_length) {
-        Some(first) if first == 0.0 => "0",
+        Some(0.0) => "0",
         _ => parts()
             .find(|it| !it.ends_with(|c: char| c.is_ascii_digit()) && parse_length(it).is_some())
             .unwrap_or("medium"),

@@ -7,11 +7,7 @@ use scraper::{Html, Node, node::Element};
 
 /// Moves the children of elements with a shadow tree into its slots, in place of what these hold.
 pub(super) fn fill_slots(page: &mut Html) {
-    let is_shadow = |node: &NodeRef<'_, Node>| {
-        let element = node.value().as_element();
-        element.is_some_and(|it| it.name() == "template" && it.attr("shadowrootmode").is_some())
-    };
-    let shadows = page.tree.root().descendants().filter(is_shadow);
+    let shadows = page.tree.root().descendants().filter(|node| is_shadow(*node));
     let shadows: Vec<NodeId> = shadows.map(|shadow| shadow.id()).collect();
     for shadow in shadows {
         for (slot, children) in slotted(page, shadow) {
@@ -31,6 +27,12 @@ pub(super) fn fill_slots(page: &mut Html) {
     }
 }
 
+/// Whether a node is the root of a shadow tree.
+fn is_shadow(node: NodeRef<'_, Node>) -> bool {
+    let element = node.value().as_element();
+    element.is_some_and(|it| it.name() == "template" && it.attr("shadowrootmode").is_some())
+}
+
 /// Returns the slots of a shadow tree that something is put into, with that.
 fn slotted(page: &Html, shadow: NodeId) -> Vec<(NodeId, Vec<NodeId>)> {
     let Some(shadow) = page.tree.get(shadow) else { return Vec::new() };
@@ -42,7 +44,14 @@ fn slotted(page: &Html, shadow: NodeId) -> Vec<(NodeId, Vec<NodeId>)> {
             by_name.entry(name.unwrap_or_default()).or_default().push(child);
         }
     }
-    let slots = shadow.descendants().filter_map(|node| {
+    // Slots of shadow trees within this one are filled by their own elements.
+    let mut open = vec![shadow];
+    let nodes = std::iter::from_fn(|| {
+        let node = open.pop()?;
+        open.extend(node.children().rev().filter(|child| !is_shadow(*child)));
+        Some(node)
+    });
+    let slots = nodes.filter_map(|node| {
         let slot: &Element = node.value().as_element().filter(|it| it.name() == "slot")?;
         // The first of several slots with one name.
         let children = by_name.remove(slot.attr("name").unwrap_or_default())?;

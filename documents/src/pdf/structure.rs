@@ -114,8 +114,10 @@ fn read_pages(xref: &XRef) -> Option<HashMap<i32, MaybeRef<Object<'_>>>> {
         if let Some(entries) = branch.get::<Array<'_>>("Nums") {
             let mut entries = entries.raw_iter();
             while let (Some(key), Some(elements)) = (entries.next(), entries.next()) {
-                if let MaybeRef::NotRef(Object::Number(key)) = key {
-                    pages.insert(i32::try_from(key.as_i64()).ok()?, elements);
+                if let MaybeRef::NotRef(Object::Number(key)) = key
+                    && let Ok(key) = i32::try_from(key.as_i64())
+                {
+                    pages.insert(key, elements);
                 }
                 if pages.len() >= MAX_ENTRIES {
                     return None;

@@ -285,7 +285,7 @@ pub(crate) fn rows() -> Vec<Row> {
             "slots of shadow trees",
             "a.html",
             of(
-                "<x-a><template shadowrootmode=open><h2><slot name=t>usual</slot></h2><slot></slot><p>end <slot name=u>kept</slot></template><span slot=t>Tides</span>light</x-a>",
+                "<x-a><template shadowrootmode=open><h2><slot name=t>usual</slot></h2><slot></slot><p>end <slot name=u>kept</slot></template><span slot=t>Tides</span><x-b><template shadowrootmode=open><i><slot></slot></i></template>light</x-b></x-a>",
             ),
             &["## Tides\n\nlight\n\nend kept"],
             &["usual"],

@@ -333,7 +333,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 &["/S /Span /ActualText (Drucker)", "/S /Span /P 8 0 R", "/S /Figure /ActualText (described)", "/S /P"],
             ),
             &["Drucker\n\nlabel\n\nas it is"],
-            &["ker\n", "described"],
+            &["Druk-", "\nker", "described"],
         ),
         row(
             "words drawn as lines",
