@@ -13,7 +13,6 @@ use super::{duration::HumanDuration, size::Size};
 pub struct Documents {
     /// A program that takes a document on standard input and writes its text to standard output. One
     /// program with its arguments for all of `formats`, or a table of programs by format.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
     /// The formats that a single `command` reads, by their extensions: `["png", "doc"]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]

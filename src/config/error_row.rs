@@ -13,18 +13,14 @@ const STATUSES: RangeInclusive<u16> = 100..=599;
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ErrorRow {
     /// A code or type of the reply's body.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The status of the reply.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// A text that the reply's message contains.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
     /// The failure type.
     pub is: String,
     /// How long a limit lasts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<String>,
 }
 

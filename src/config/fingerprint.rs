@@ -11,7 +11,7 @@ const SHARED: [&str; 6] = ["gate", "lanes", "models", "quotas", "routes", "tenan
 impl Config {
     /// Twelve hexadecimal digits; equal in workers with equal limits, lanes, routes, budgets and pauses.
     pub fn fingerprint(&self) -> String {
-        let all = serde_json::to_value(self).unwrap_or_default();
+        let all = self.set_keys();
         let mut hash = Sha256::new();
         for section in SHARED {
             hash.update(format!("{section}={}\n", all[section]));

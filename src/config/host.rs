@@ -14,7 +14,6 @@ pub struct Host {
     /// `10/s`, `600/min`, `1000/h`.
     pub rate: Rate,
     /// How many requests may go at once after a quiet time. Default: one second's, at least 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
 }
 

@@ -133,7 +133,7 @@ pub(super) fn read(
         .map(Path::to_path_buf)
         .or(named)
         .or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
-    let mut layers = Figment::from(Serialized::defaults(Config::default()));
+    let mut layers = Figment::from(Serialized::defaults(Config::default().set_keys()));
     for (name, key) in TEMPORAL_VARIABLES {
         let value = variables.iter().find(|(known, value)| known == name && !value.is_empty());
         if let Some((name, value)) = value.cloned() {

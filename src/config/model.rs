@@ -13,57 +13,41 @@ use super::duration::HumanDuration;
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Model {
     /// Requests a minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rpm: Option<u64>,
     /// Requests a second, where the provider counts by the second: calls are then spaced evenly, and 60
     /// times as many are allowed a minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rps: Option<u64>,
     /// Input and output tokens a minute, counted together.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tpm: Option<u64>,
     /// Input tokens a minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub itpm: Option<u64>,
     /// Output tokens a minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub otpm: Option<u64>,
     /// Requests a day.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rpd: Option<u64>,
     /// Input and output tokens a day, counted together.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tpd: Option<u64>,
     /// When the provider's day begins, after 00:00 UTC: `8h` for midnight Pacific standard time.
     pub day_begins: HumanDuration,
     /// Concurrent requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u64>,
     /// The part of a minute's limit that may be used at once; learned if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<HumanDuration>,
     /// How the provider counts, which decides margin and window. Default: what is known of the host.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<Algorithm>,
     /// The fraction of each limit that is used.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
     /// The window in which the limits hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<HumanDuration>,
     /// The weight of output tokens in `tpm` and `tpd`, where it differs from the vendor's known figure,
     /// such as Bedrock's burndown rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_weight: Option<f64>,
     /// The price of its calls, where it differs from the built-in table.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
     /// The reasoning effort that a batch may override.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     /// The input tokens that the provider lets wait in its batch API, by your tier. All of the fleet's
     /// batches together stay within it; what finds no room is submitted later. Default: not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub enqueued_batch_tokens: Option<u64>,
     /// Fields of the vendor's request, by their JSON names, for batches that do not state them: `{
     /// temperature = 0 }`.
@@ -145,10 +129,8 @@ pub struct Price {
     /// Output, reasoning included.
     pub output_usd_per_mtok: f64,
     /// Input read from a prompt cache; as other input, if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read_usd_per_mtok: Option<f64>,
     /// Input written to a prompt cache; as other input, if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_usd_per_mtok: Option<f64>,
 }
 

@@ -11,37 +11,26 @@ use super::model::Model;
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Member {
     /// Its name, such as `eu`; default: its number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The environment variable that holds its key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
     /// The file that holds its key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<PathBuf>,
     /// Its endpoint.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// Its region, if the vendor has an endpoint for each.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     /// Its requests a minute, for each of the models.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rpm: Option<u64>,
     /// Its input and output tokens a minute, for each of the models.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tpm: Option<u64>,
     /// Its input tokens a minute, for each of the models.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub itpm: Option<u64>,
     /// Its output tokens a minute, for each of the models.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub otpm: Option<u64>,
     /// Its requests a day, for each of the models.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rpd: Option<u64>,
     /// Its concurrent requests, for each of the models.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u64>,
 }
 

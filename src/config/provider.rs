@@ -16,15 +16,12 @@ use super::{duration::HumanDuration, error_row::ErrorRow, mask, pool::Member};
 pub struct Provider {
     /// The vendor whose API it speaks: `anthropic`, `openai` (and anything compatible), `gemini`,
     /// `bedrock`, or another known vendor, such as `groq`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The environment variable that holds the key; with `api-key-file`, the variable's name in that
     /// file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
     /// The file that holds the key alone; with `api-key-env`, an environment file. It is read again every
     /// few seconds, and when the key is refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<PathBuf>,
     /// A program that prints a token to use as the key, with its arguments, such as `["az", "account",
     /// "get-access-token", …]`. It runs again every four minutes; the token is sent as a bearer token.
@@ -32,20 +29,15 @@ pub struct Provider {
     pub token_command: Vec<String>,
     /// As in the vendor's own SDK: for `openai` (and anything compatible) it ends in `/v1`, for the
     /// others it is the host alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// Time limit for one whole call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_timeout: Option<HumanDuration>,
     /// The field that bounds the output of an OpenAI-compatible server: `max_tokens` or
     /// `max_completion_tokens`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_cap: Option<String>,
     /// Which of OpenAI's APIs to use: `chat-completions` (default) or `responses`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
     /// Bedrock: the region, if `base-url` does not name it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     /// Headers of each request: `{ "OpenAI-Organization" = "org-1" }`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

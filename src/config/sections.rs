@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tidegate_activities::failure::Backoff;
 use tidegate_quota::{LimitError, Share};
 
@@ -94,9 +95,27 @@ impl Config {
         self.sources.source(path)
     }
 
+    /// Every key that is set, as JSON.
+    pub(super) fn set_keys(&self) -> Value {
+        let mut keys = serde_json::to_value(self).unwrap_or_default();
+        remove_nulls(&mut keys);
+        keys
+    }
+
     /// The file that was read, if any.
     pub fn file(&self) -> Option<&PathBuf> {
         self.sources.file.as_ref()
+    }
+}
+
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
     }
 }
 
@@ -107,10 +126,8 @@ impl Config {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Temporal {
     /// `host:port`, or a URL.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// The namespace.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The task queue that workers poll and batches are started on.
     pub task_queue: String,
@@ -159,7 +176,6 @@ pub struct Dashboard {
     pub listen: String,
     /// The variable that holds the token for actions, of at least 16 characters; without it, the page has
     /// no actions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
 }
 
@@ -225,23 +241,18 @@ pub struct Worker {
     pub max_slot_wait: HumanDuration,
     /// Memory for documents and for the processes that read them; default: half of what this machine, or
     /// the container, has. Documents that do not fit wait.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
     /// Time for provider calls under way to end when the worker stops; then they are cut off, and paid
     /// for again elsewhere. Default: the longest `request-timeout` of the providers that serve a model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub shutdown_grace: Option<HumanDuration>,
     /// A local folder for paid answers that cannot be written. The next worker with this folder writes
     /// what is still unwritten when its attempt or the worker ends. Without it, such answers are lost and
     /// paid for again.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spool: Option<PathBuf>,
     /// The deployment of which this worker is a version; default: `TEMPORAL_DEPLOYMENT_NAME`. Unset for a
     /// worker without a version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<String>,
     /// The build of this version; default: `TEMPORAL_WORKER_BUILD_ID`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
     /// Whether running batches move to a version that becomes current.
     pub versioning: Versioning,
@@ -281,11 +292,9 @@ pub struct Storage {
     /// A prefix for a copy, beside Redis, of what budgets have spent and of limits that were set without
     /// an end, so that both survive a Redis that comes back empty. It is a prefix as in `roots` and lies
     /// under none of them, because batches must not write there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// A prefix for answers that batches share: an identical question about identical content is paid
     /// once. It lies under no root, either. Off if unset.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
     /// Whether files that a worker writes on `file://` roots and in its spool are readable for its own
     /// user alone (mode 0600 in folders of mode 0700). With `false`, the worker's umask decides.
@@ -314,7 +323,6 @@ pub struct Calls {
     /// A prefix for their answers, as in `storage.roots`; it need not lie under one of them. An answer is
     /// stored before its attempt returns, so that a repeated attempt pays nothing. Without it, calls are
     /// refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
     /// Prefixes of inputs that are given as `{"uri": "…"}`.
     pub inputs: Vec<String>,
@@ -345,7 +353,6 @@ pub struct Lane {
     /// After this long without a heartbeat, a worker counts as lost and its documents begin elsewhere. A
     /// heartbeat is sent after five elevenths of it, and is a billable action. Default: 55s; 10s in
     /// `interactive`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_timeout: Option<HumanDuration>,
 }
 
@@ -379,7 +386,6 @@ pub(super) fn quota_lanes(
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tenant {
     /// Maximum spending a day (UTC), in US dollars; unlimited if unset.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub daily_budget_usd: Option<f64>,
 }
 
@@ -397,7 +403,6 @@ pub struct Route {
     pub after_refusals: u32,
     /// A prefix in the store, under one of the workers' `roots`, that `tidegate compare` wrote to: a
     /// document may move to models that were compared with the first for its question.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub compared: Option<String>,
     /// Whether a document may move to models that were never compared with the first; results, report and
     /// `tidegate doctor` state it.
@@ -429,7 +434,6 @@ impl Default for Route {
 pub struct Prices {
     /// A file in the form of the built-in tables (`providers/src/<vendor>/prices.toml`); its models
     /// replace and extend the built-in ones.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
 }
 

@@ -20,7 +20,6 @@ pub struct Serve {
     pub max_body: Size,
     /// A prefix for files and batches, such as file:///data/files or s3://bucket/files, with a folder for
     /// each key. Workers read and write there, too. Without it, the door keeps no files and no batches.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
     /// Files, and batches with their results, are removed this long after their creation.
     pub keep_files: HumanDuration,
@@ -28,10 +27,8 @@ pub struct Serve {
     /// and may ask every model.
     pub open_on_loopback: bool,
     /// The file of the certificate and its chain, as PEM. With it the door speaks TLS alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_certificate_file: Option<PathBuf>,
     /// The file of the certificate's private key, as PEM.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_key_file: Option<PathBuf>,
     /// The keys, by a name for logs, metrics and the folder of the key's files.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -77,16 +74,12 @@ impl Serve {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ServeKey {
     /// The environment variable that holds the key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
     /// The file that holds the key, and nothing else.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
     /// The tenant whose budget pays. Default: `default`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// The lane. Default: `interactive`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
     /// Models (`provider:model`) and routes that the key may ask. Default: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]

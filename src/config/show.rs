@@ -46,8 +46,7 @@ pub fn keys(config: &Config) -> Vec<Shown> {
         provider.headers.values_mut().for_each(|value| mask::MASK.clone_into(value));
     }
     let mut keys = Vec::new();
-    let value = serde_json::to_value(&shown).unwrap_or_default();
-    walk(config, &mut Vec::new(), &value, &mut keys);
+    walk(config, &mut Vec::new(), &shown.set_keys(), &mut keys);
     let at = keys.iter().position(|key| key.section == "temporal").unwrap_or(keys.len());
     keys.splice(at..at, temporal_keys(config));
     keys

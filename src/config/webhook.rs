@@ -14,10 +14,8 @@ pub struct Webhook {
     /// The URL of its messages: `http://` or `https://`. Redirects are not followed.
     pub url: String,
     /// The environment variable that holds its secret: `whsec_` and 24 to 64 bytes as base64.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_env: Option<String>,
     /// The file that holds its secret, and nothing else.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_file: Option<PathBuf>,
 }
 
