@@ -6,6 +6,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_types::Charge;
 use url::Url;
@@ -287,7 +288,8 @@ pub struct UnknownVendor {
 }
 
 /// Which of OpenAI's two APIs a provider speaks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Api {
     /// `POST /chat/completions`: OpenAI and all compatible servers.
     #[default]
@@ -297,13 +299,14 @@ pub enum Api {
 }
 
 /// The field that carries the output bound to an OpenAI-compatible server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutputCap {
-    /// `max_completion_tokens`: required by OpenAI's reasoning models, which reject the other
-    /// field.
-    MaxCompletionTokens,
     /// `max_tokens`: known to every compatible server. Some accept `max_completion_tokens` and
     /// **ignore** it silently (<https://github.com/ollama/ollama/issues/7125>), so that the output
     /// is unbounded.
     MaxTokens,
+    /// `max_completion_tokens`: required by OpenAI's reasoning models, which reject the other
+    /// field.
+    MaxCompletionTokens,
 }

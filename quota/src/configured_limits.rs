@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{dimension::PerDimension, limits::Limits};
 
 /// The burst where a limit is stated by the second: one call.
@@ -10,7 +12,8 @@ const EVENLY: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The algorithm by which a provider counts a minute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
     /// Unknown, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model
     /// tried refuses.

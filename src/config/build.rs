@@ -18,14 +18,14 @@ use tidegate_activities::{
 };
 use tidegate_calls::route::{Route, Routes};
 use tidegate_providers::{Defaults, Dialect, Prices, Providers, Settings, Vendor};
-use tidegate_quota::{ModelQuota, Options, Quota};
+use tidegate_quota::{ModelQuota, Options, Quota, configured_limits::Algorithm};
 use tidegate_types::{Charge, ModelId, Tenant};
 
 use super::{
     fault::{ConfigError, Fault, dotted_path},
     host::Host,
     mask,
-    model::{Algorithm, Model},
+    model::Model,
     provider::{self, Key, Provider},
     sections::{self, Config},
     version::Version,
@@ -273,12 +273,9 @@ impl Config {
                 by_room: false,
             })
         };
-        let pool = |members: &[String]| {
-            let members = ids(members)?;
-            anyhow::Ok(Route::pool(members))
-        };
         let pools = self.pool_routes().map(|(model, members)| {
-            Ok((model.clone(), pool(members).with_context(|| format!("models.\"{model}\""))?))
+            let members = ids(members).with_context(|| format!("models.\"{model}\""))?;
+            Ok((model.clone(), Route::pool(members)))
         });
         self.routes
             .iter()
@@ -362,8 +359,7 @@ impl Config {
         let missing = |name: &String| {
             let provider = self.providers.get(name)?;
             let Key::VendorEnv(variable) = provider.key(name) else { return None };
-            let is_set = env::var_os(variable).is_some_and(|key| !key.is_empty());
-            if is_set || !provider.vendor(name)?.always_has_key() {
+            if provider::is_set(&variable) || !provider.vendor(name)?.always_has_key() {
                 return None;
             }
             let of = |model: &&String| model.split_once(':').is_some_and(|(of, _)| of == name);

@@ -5,13 +5,12 @@ mod prefixes;
 use std::{collections::BTreeMap, net::SocketAddr, ops::RangeInclusive, time::Duration};
 
 use tidegate_providers::Vendor;
-use tidegate_quota::{LimitError, ModelQuota, Quota};
+use tidegate_quota::{LimitError, ModelQuota, Quota, configured_limits::Algorithm};
 use tidegate_types::ModelId;
 
 use super::{
     fault::{Fault, dotted_path},
     mask,
-    model::Algorithm,
     sections::{Config, quota_lanes},
     serve::{INTERACTIVE, OPEN, folder_of_key},
 };
@@ -196,10 +195,6 @@ impl Faults<'_> {
             if key.key_env.is_some() == key.key_file.is_some() {
                 self.add(&["serve", "keys", name], "needs exactly one of key-env and key-file");
             }
-            let tenant = key.tenant.clone().map(tidegate_types::Tenant::new);
-            if let Some(Err(error)) = tenant {
-                self.add(&["serve", "keys", name, "tenant"], format!("cannot be used: {error}"));
-            }
             let lane = key.lane.as_deref().unwrap_or(INTERACTIVE);
             if !self.config.lanes.contains_key(lane) {
                 let what = format!("is \"{lane}\", which is no lane; add a [lanes.{lane}] section");
@@ -299,18 +294,6 @@ impl Faults<'_> {
             }
             if let Err((header, why)) = provider.header_map() {
                 self.add(&["providers", name, "headers", header], why);
-            }
-            if let (Some(api), None) = (&provider.api, provider.api()) {
-                self.add(
-                    &key("api"),
-                    format!("is \"{api}\"; write \"chat-completions\" or \"responses\""),
-                );
-            }
-            if let (Some(cap), None) = (&provider.output_cap, provider.cap()) {
-                self.add(
-                    &key("output-cap"),
-                    format!("is \"{cap}\"; write \"max_tokens\" or \"max_completion_tokens\""),
-                );
             }
         }
     }

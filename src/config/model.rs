@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_providers::Defaults;
-use tidegate_quota::{ConfiguredLimits, Limits, configured_limits};
+use tidegate_quota::{ConfiguredLimits, Limits, configured_limits::Algorithm};
 use tidegate_types::Effort;
 
 use super::duration::HumanDuration;
@@ -55,26 +55,6 @@ pub struct Model {
     pub parameters: Map<String, Value>,
 }
 
-/// How a provider counts a minute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Algorithm {
-    /// Unknown, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model tried
-    /// refuses.
-    Unknown,
-    /// A token bucket that refills steadily and holds a minute's worth: margin 1 over 60 s.
-    TokenBucket,
-}
-
-impl Algorithm {
-    fn counted(self) -> configured_limits::Algorithm {
-        match self {
-            Self::Unknown => configured_limits::Algorithm::Unknown,
-            Self::TokenBucket => configured_limits::Algorithm::TokenBucket,
-        }
-    }
-}
-
 impl Model {
     /// The defaults that a batch may override.
     pub fn defaults(&self) -> Defaults {
@@ -88,7 +68,7 @@ impl Model {
     /// Converts to the limiter's limits; `usual` is the endpoint's known algorithm, for a section that
     /// states none. A known but unstated algorithm keeps the margin of an unknown one.
     pub fn limits(&self, usual: Algorithm) -> Limits {
-        let stated = ConfiguredLimits {
+        ConfiguredLimits {
             rpm: self.rpm,
             rps: self.rps,
             tpm: self.tpm,
@@ -99,15 +79,13 @@ impl Model {
             day_begins: *self.day_begins,
             concurrent: self.concurrent,
             burst: self.burst.map(|burst| *burst),
-            algorithm: self.algorithm.map(Algorithm::counted),
+            algorithm: self.algorithm,
             margin: self.margin,
             window: self.window.map(|window| *window),
-        };
-        stated.limits(usual.counted())
+        }
+        .limits(usual)
     }
-}
 
-impl Model {
     /// Whether its section states limits.
     pub(super) fn states_limits(&self) -> bool {
         let numbers = [self.rpm, self.rps, self.tpm, self.itpm, self.otpm, self.rpd, self.tpd];

@@ -18,7 +18,7 @@ impl Member {
         let Self { api_key_env, api_key_file, base_url, region, .. } = self.clone();
         let has_key = api_key_env.is_some() || api_key_file.is_some();
         let usual = match pool.key(name) {
-            Key::VendorEnv(variable) => Some(variable.to_owned()),
+            Key::VendorEnv(variable) => Some(variable),
             _ => None,
         };
         let place = Provider { region: region.or_else(|| pool.region.clone()), ..pool.clone() };

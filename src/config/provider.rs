@@ -34,9 +34,9 @@ pub struct Provider {
     pub request_timeout: Option<HumanDuration>,
     /// The field that bounds the output of an OpenAI-compatible server: `max_tokens` or
     /// `max_completion_tokens`.
-    pub output_cap: Option<String>,
+    pub output_cap: Option<OutputCap>,
     /// Which of OpenAI's APIs to use: `chat-completions` (default) or `responses`.
-    pub api: Option<String>,
+    pub api: Option<Api>,
     /// Bedrock: the region, if `base-url` does not name it.
     pub region: Option<String>,
     /// Headers of each request: `{ "OpenAI-Organization" = "org-1" }`.
@@ -75,7 +75,7 @@ pub enum Key {
     /// The line of a variable in this environment file.
     EnvFile(PathBuf, String),
     /// The vendor's own environment variable, if it is set.
-    VendorEnv(&'static str),
+    VendorEnv(String),
     /// The output of this program.
     Command(Vec<String>),
     /// Google's application-default credentials.
@@ -130,7 +130,7 @@ impl Provider {
                     Key::Google(ApplicationDefault::of_environment())
                 }
                 Some(vendor) if vendor.as_str() == name || vendor.takes_machine_credentials() => {
-                    Key::VendorEnv(vendor.key_variable())
+                    Key::VendorEnv(vendor.key_variable().to_owned())
                 }
                 _ => Key::None,
             },
@@ -140,32 +140,13 @@ impl Provider {
     /// Whether Google's application-default credentials are used, because the vendor's own variable holds
     /// no token.
     fn takes_google_credentials(&self, name: &str, vendor: Vendor) -> bool {
-        let has_token = env::var_os(vendor.key_variable()).is_some_and(|token| !token.is_empty());
         let endpoint = self.endpoint(name).unwrap_or_default();
-        !has_token && vendor.takes_google_credentials(&endpoint)
+        !is_set(vendor.key_variable()) && vendor.takes_google_credentials(&endpoint)
     }
 
-    /// The field that bounds the output, if it is named and valid.
-    pub fn cap(&self) -> Option<OutputCap> {
-        match self.output_cap.as_deref() {
-            Some("max_tokens") => Some(OutputCap::MaxTokens),
-            Some("max_completion_tokens") => Some(OutputCap::MaxCompletionTokens),
-            _ => None,
-        }
-    }
-
-    /// OpenAI's API, if it is named and valid.
-    pub fn api(&self) -> Option<Api> {
-        match self.api.as_deref() {
-            None | Some("chat-completions") => Some(Api::ChatCompletions),
-            Some("responses") => Some(Api::Responses),
-            Some(_) => None,
-        }
-    }
-
-    /// The dialect; `None` if kind or API are unknown.
+    /// The dialect; `None` if the kind is unknown.
     pub fn dialect(&self, name: &str) -> Option<Dialect> {
-        Some(Dialect::new(self.vendor(name)?, self.api()?))
+        Some(Dialect::new(self.vendor(name)?, self.api.unwrap_or_default()))
     }
 
     /// The faults of the rules for refusals, each with its row, counted from 1.
@@ -221,22 +202,16 @@ impl Provider {
             Key::EnvFile(path, variable) => KeySource::EnvFile { path, variable },
             Key::Command(command) => KeySource::Command(command),
             Key::Google(found) => KeySource::Google(found),
-            Key::Env(variable) => KeySource::Env { variable },
             // The machine's credentials replace a key.
             Key::VendorEnv(_) if vendor.takes_machine_credentials() => KeySource::Fixed,
-            Key::VendorEnv(variable) => KeySource::Env { variable: variable.to_owned() },
+            Key::Env(variable) | Key::VendorEnv(variable) => KeySource::Env { variable },
             Key::None => KeySource::Fixed,
         };
         let key = match self.key(name) {
-            Key::File(_) | Key::EnvFile(..) | Key::Command(_) | Key::Google(_) => {
-                key_source.read().transpose()
-            }
             Key::Env(variable) => Some(Secret::from_env(&variable)),
+            Key::VendorEnv(variable) if is_set(&variable) => Some(Secret::from_env(&variable)),
             // A self-hosted server may need no key; the registry asks for one where it is needed.
-            Key::VendorEnv(variable) => env::var_os(variable)
-                .filter(|value| !value.is_empty())
-                .map(|_| Secret::from_env(variable)),
-            Key::None => None,
+            _ => key_source.read().transpose(),
         };
         let api_key = key
             .transpose()
@@ -244,8 +219,8 @@ impl Provider {
         Ok(Settings {
             api_key,
             key_source,
-            output_cap: self.cap(),
-            api: self.api().unwrap_or_default(),
+            output_cap: self.output_cap,
+            api: self.api.unwrap_or_default(),
             region: Some(self.region()),
             headers: self.header_map().map_err(|(header, why)| {
                 fault(format!("headers.{} {why}", header.escape_debug()))
@@ -261,6 +236,11 @@ impl Provider {
             ..Settings::new(vendor, base_url).request_timeout(*self.timeout())
         })
     }
+}
+
+/// Whether an environment variable holds a text.
+pub(crate) fn is_set(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
 /// The dotted path of a provider's setting; for a pool's member, such as `openai/eu`, the path of the
@@ -289,16 +269,9 @@ pub(super) fn quote_kinds(vendors: impl IntoIterator<Item = Vendor>) -> String {
 impl fmt::Display for Key {
     /// Shows the source of the key and whether the key is there; never the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let variable = |f: &mut fmt::Formatter<'_>, name: &str| {
-            if env::var_os(name).is_some_and(|value| !value.is_empty()) {
-                write!(f, "set from {name}")
-            } else {
-                write!(f, "not set ({name})")
-            }
-        };
         match self {
-            Self::Env(name) => variable(f, name),
-            Self::VendorEnv(name) => variable(f, name),
+            Self::Env(name) | Self::VendorEnv(name) if is_set(name) => write!(f, "set from {name}"),
+            Self::Env(name) | Self::VendorEnv(name) => write!(f, "not set ({name})"),
             Self::EnvFile(path, name) if path.is_file() => {
                 write!(f, "{name} in {}", path.display())
             }

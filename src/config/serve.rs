@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tidegate_types::DocumentId;
+use tidegate_types::{DocumentId, Tenant as TenantName};
 
 use super::{duration::HumanDuration, secret, size::Size};
 
@@ -78,7 +78,7 @@ pub struct ServeKey {
     /// The file that holds the key, and nothing else.
     pub key_file: Option<PathBuf>,
     /// The tenant whose budget pays. Default: `default`.
-    pub tenant: Option<String>,
+    pub tenant: Option<TenantName>,
     /// The lane. Default: `interactive`.
     pub lane: Option<String>,
     /// Models (`provider:model`) and routes that the key may ask. Default: all.

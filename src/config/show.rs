@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     fault::dotted_path,
     mask,
-    provider::Key,
+    provider::{Key, is_set},
     sections::{Config, Temporal},
     sources::DEFAULT,
     temporal::profile,
@@ -63,9 +63,7 @@ fn temporal_keys(config: &Config) -> Vec<Shown> {
     let unset = keys.into_iter().filter(|(_, ours, ..)| ours.is_none());
     let shown = unset.map(|(key, _, theirs, variable, usual)| {
         let source = match &theirs {
-            Some(_) if std::env::var_os(variable).is_some_and(|value| !value.is_empty()) => {
-                variable
-            }
+            Some(_) if is_set(variable) => variable,
             Some(_) => "temporal.toml",
             None => DEFAULT,
         };
@@ -96,8 +94,7 @@ fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<S
         {
             let key = provider.key(name);
             let source = match &key {
-                Key::Env(name) => format!("environment {name}"),
-                Key::VendorEnv(name) => format!("environment {name}"),
+                Key::Env(name) | Key::VendorEnv(name) => format!("environment {name}"),
                 Key::Command(_) => "token-command".to_owned(),
                 Key::Google(found) => format!("application-default credentials, {found}"),
                 Key::File(path) | Key::EnvFile(path, _) => path.display().to_string(),

@@ -49,10 +49,7 @@ impl Keys {
             }
             keys.push(Arc::new(Holder {
                 name: name.clone(),
-                tenant: match &key.tenant {
-                    Some(tenant) => Tenant::new(tenant.clone()).with_context(section)?,
-                    None => Tenant::default(),
-                },
+                tenant: key.tenant.clone().unwrap_or_default(),
                 lane: Lane::new(key.lane.as_deref().unwrap_or(INTERACTIVE))
                     .with_context(section)?,
                 models: key.models.clone(),
