@@ -8,7 +8,7 @@ use tidegate_workflows::contract::WaitsFor;
 
 use crate::{
     config::Config,
-    temporal::{Batch, Ending, Temporal},
+    temporal::{Batch, Ending, Temporal, status_name},
 };
 
 use super::{
@@ -78,13 +78,13 @@ async fn show_ended(
     let told = webhook.as_ref().map_or_else(String::new, |told| format!("; webhook: {told}"));
     let sentence = format!(
         "it waits for nothing: it ended{at} ({}){words}; `tidegate status {}` tells how{told}",
-        batch.status.as_str(),
+        status_name(batch.status),
         batch.id
     );
     if as_json {
         return output::print_json(&json!({
             "workflow_id": batch.id,
-            "status": batch.status.as_str(),
+            "status": status_name(batch.status),
             "why": sentence,
             "webhook": webhook,
             "failures": failed::value(&failures, None),
@@ -145,7 +145,7 @@ fn value(batch: &Batch, look: &Diagnosis) -> Value {
     let Diagnosis { class, waits, .. } = look;
     json!({
         "workflow_id": batch.id,
-        "status": batch.status.as_str(),
+        "status": status_name(batch.status),
         "why": look.cause.sentence,
         "stands": look.cause.stands,
         "cancel_requested": batch.cancel_requested,

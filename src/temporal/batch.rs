@@ -1,18 +1,18 @@
 //! Batches: start, query, signal, and their end.
 
 use std::{
-    collections::BTreeMap,
+    collections::HashMap,
     time::{Duration, SystemTime},
 };
 
 use anyhow::{Context, anyhow};
-use futures::{FutureExt, TryStreamExt, future::BoxFuture};
+use futures::{FutureExt, TryStreamExt};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use temporalio_client::{
     Client, UntypedQuery, UntypedSignal, UntypedWorkflow, UntypedWorkflowHandle,
     WorkflowCancelOptions, WorkflowCountAggregationGroup, WorkflowCountOptions,
-    WorkflowDescribeOptions, WorkflowExecutionDescription, WorkflowExecutionStatus,
+    WorkflowDescribeOptions, WorkflowExecutionDescription, WorkflowExecutionStatus as Status,
     WorkflowGetResultOptions, WorkflowListOptions, WorkflowQueryOptions, WorkflowSignalOptions,
     WorkflowStartOptions,
     errors::{
@@ -59,73 +59,36 @@ pub struct Batch {
 impl Batch {
     /// Whether it is running.
     pub fn is_running(&self) -> bool {
-        self.status == Status::Running
+        matches!(self.status, Status::Running | Status::Paused)
     }
 }
 
-/// The status of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// It runs, or a signal paused it.
-    Running,
-    /// It ended with a report.
-    Completed,
-    /// It ended without a report.
-    Failed,
-    /// It was asked to stop.
-    Canceled,
-    /// It was terminated.
-    Terminated,
-    /// It exceeded its time limit.
-    TimedOut,
-    /// Another run of the same batch continues this one.
-    Continued,
-    /// A status that this version does not know.
-    Unknown,
-}
-
-impl Status {
-    /// The status as shown to people.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Canceled => "cancelled",
-            Self::Terminated => "terminated",
-            Self::TimedOut => "timed out",
-            Self::Continued => "continued",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Reads the status from Temporal's name for it in lists.
-    fn from_name(name: &str) -> Self {
-        match name {
-            "Running" | "Paused" => Self::Running,
-            "Completed" => Self::Completed,
-            "Failed" => Self::Failed,
-            "Canceled" => Self::Canceled,
-            "Terminated" => Self::Terminated,
-            "TimedOut" => Self::TimedOut,
-            "ContinuedAsNew" => Self::Continued,
-            _ => Self::Unknown,
-        }
+/// The status of a batch as shown to people.
+pub const fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Running | Status::Paused => "running",
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Canceled => "cancelled",
+        Status::Terminated => "terminated",
+        Status::TimedOut => "timed out",
+        // Another run of the same batch continues this one.
+        Status::ContinuedAsNew => "continued",
+        _ => "unknown",
     }
 }
 
-impl From<WorkflowExecutionStatus> for Status {
-    fn from(status: WorkflowExecutionStatus) -> Self {
-        match status {
-            WorkflowExecutionStatus::Running | WorkflowExecutionStatus::Paused => Self::Running,
-            WorkflowExecutionStatus::Completed => Self::Completed,
-            WorkflowExecutionStatus::Failed => Self::Failed,
-            WorkflowExecutionStatus::Canceled => Self::Canceled,
-            WorkflowExecutionStatus::Terminated => Self::Terminated,
-            WorkflowExecutionStatus::TimedOut => Self::TimedOut,
-            WorkflowExecutionStatus::ContinuedAsNew => Self::Continued,
-            _ => Self::Unknown,
-        }
+/// Reads the status from Temporal's name for it in lists.
+fn status_from_name(name: &str) -> Status {
+    match name {
+        "Running" | "Paused" => Status::Running,
+        "Completed" => Status::Completed,
+        "Failed" => Status::Failed,
+        "Canceled" => Status::Canceled,
+        "Terminated" => Status::Terminated,
+        "TimedOut" => Status::TimedOut,
+        "ContinuedAsNew" => Status::ContinuedAsNew,
+        _ => Status::Unknown,
     }
 }
 
@@ -156,33 +119,23 @@ impl Temporal {
     ///
     /// # Errors
     /// The server refuses or does not answer.
-    pub fn start<'a>(
-        &'a self,
-        id: &'a str,
-        input: &'a BatchInput,
-    ) -> BoxFuture<'a, anyhow::Result<bool>> {
-        async move {
-            // A codec may make it smaller.
-            if self.codec.is_none()
-                && let Some(fault) = describe_oversize(&serde_json::to_value(input)?)
-            {
-                anyhow::bail!("the batch {id} could not be started: {fault}");
-            }
-            let options =
-                WorkflowStartOptions::new(self.task_queue().to_owned(), id.to_owned()).build();
-            let started = self
-                .client()
-                .start_workflow(UntypedWorkflow::new(PROCESS_DOCUMENTS), json(input), options)
-                .await;
-            match started {
-                Ok(_) => Ok(true),
-                Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(false),
-                Err(error) => Err(self
-                    .server_error(&error.to_string())
-                    .context(format!("the batch {id} could not be started"))),
-            }
+    pub async fn start(&self, id: &str, input: &BatchInput) -> anyhow::Result<bool> {
+        // A codec may make it smaller.
+        if self.codec.is_none()
+            && let Some(fault) = describe_oversize(&serde_json::to_value(input)?)
+        {
+            anyhow::bail!("the batch {id} could not be started: {fault}");
         }
-        .boxed()
+        let options =
+            WorkflowStartOptions::new(self.task_queue().to_owned(), id.to_owned()).build();
+        let workflow = UntypedWorkflow::new(PROCESS_DOCUMENTS);
+        match self.client().start_workflow(workflow, json(input), options).boxed().await {
+            Ok(_) => Ok(true),
+            Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(false),
+            Err(error) => Err(self
+                .server_error(&error.to_string())
+                .context(format!("the batch {id} could not be started"))),
+        }
     }
 
     /// Queries a workflow.
@@ -194,36 +147,29 @@ impl Temporal {
         self.answer(id, query).await.and_then(|value| parse(value).map_err(NoProgress::Failed))
     }
 
-    fn answer<'a>(
-        &'a self,
-        id: &'a str,
-        query: &'static str,
-    ) -> BoxFuture<'a, Result<RawValue, NoProgress>> {
-        async move {
-            let handle = self.handle(id);
-            let query = handle.query(
-                UntypedQuery::new(query),
-                RawValue::default(),
-                WorkflowQueryOptions::builder().build(),
-            );
-            match tokio::time::timeout(ANSWER_WITHIN, query).await {
-                Ok(Ok(value)) => Ok(value),
-                Ok(Err(WorkflowQueryError::NotFound(_))) => Err(NoProgress::Unknown),
-                Ok(Err(error)) => Err(self.no_progress(&error)),
-                Err(_) if self.server_answers(id).await => Err(NoProgress::NoWorker),
-                Err(_) => Err(NoProgress::Failed(
-                    self.unreachable_error(format!("no answer within {ANSWER_WITHIN:?}")),
-                )),
-            }
+    async fn answer(&self, id: &str, query: &'static str) -> Result<RawValue, NoProgress> {
+        let handle = self.handle(id);
+        let query = handle.query(
+            UntypedQuery::new(query),
+            RawValue::default(),
+            WorkflowQueryOptions::builder().build(),
+        );
+        match tokio::time::timeout(ANSWER_WITHIN, query.boxed()).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(WorkflowQueryError::NotFound(_))) => Err(NoProgress::Unknown),
+            Ok(Err(error)) => Err(self.no_progress(&error)),
+            Err(_) if self.server_answers(id).await => Err(NoProgress::NoWorker),
+            Err(_) => Err(NoProgress::Failed(
+                self.unreachable_error(format!("no answer within {ANSWER_WITHIN:?}")),
+            )),
         }
-        .boxed()
     }
 
     /// Whether the server itself answers, without a worker.
     async fn server_answers(&self, id: &str) -> bool {
         let handle = self.handle(id);
         let seen = handle.describe(WorkflowDescribeOptions::builder().build());
-        tokio::time::timeout(ANSWER_WITHIN, seen)
+        tokio::time::timeout(ANSWER_WITHIN, seen.boxed())
             .await
             .is_ok_and(|seen| matches!(seen, Ok(_) | Err(WorkflowInteractionError::NotFound(_))))
     }
@@ -247,31 +193,21 @@ impl Temporal {
     ///
     /// # Errors
     /// No such batch runs, or the server does not answer.
-    pub fn signal<'a>(
-        &'a self,
-        id: &'a str,
-        name: &'static str,
-    ) -> BoxFuture<'a, anyhow::Result<()>> {
-        async move {
-            let options = WorkflowSignalOptions::builder().build();
-            let signal = UntypedSignal::new(name);
-            let told = self.handle(id).signal(signal, RawValue::default(), options).await;
-            told.map_err(|error| self.interaction_error(error, no_running_batch(id)))
-        }
-        .boxed()
+    pub async fn signal(&self, id: &str, name: &'static str) -> anyhow::Result<()> {
+        let options = WorkflowSignalOptions::builder().build();
+        let signal = UntypedSignal::new(name);
+        let told = self.handle(id).signal(signal, RawValue::default(), options).boxed().await;
+        told.map_err(|error| self.interaction_error(error, no_running_batch(id)))
     }
 
     /// Asks a batch to stop: calls under way end, and the report is written.
     ///
     /// # Errors
     /// No such batch runs, or the server does not answer.
-    pub fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
-        async move {
-            let options = WorkflowCancelOptions::builder().build();
-            let told = self.handle(id).cancel(options).await;
-            told.map_err(|error| self.interaction_error(error, no_running_batch(id)))
-        }
-        .boxed()
+    pub async fn cancel(&self, id: &str) -> anyhow::Result<()> {
+        let options = WorkflowCancelOptions::builder().build();
+        let told = self.handle(id).cancel(options).boxed().await;
+        told.map_err(|error| self.interaction_error(error, no_running_batch(id)))
     }
 
     fn interaction_error(
@@ -290,7 +226,7 @@ impl Temporal {
         &self,
         id: &str,
     ) -> anyhow::Result<Option<WorkflowExecutionDescription>> {
-        match self.handle(id).describe(WorkflowDescribeOptions::builder().build()).await {
+        match self.handle(id).describe(WorkflowDescribeOptions::builder().build()).boxed().await {
             Ok(seen) => Ok(Some(seen)),
             Err(WorkflowInteractionError::NotFound(_)) => Ok(None),
             Err(error) => Err(self.server_error(&error.to_string())),
@@ -301,18 +237,18 @@ impl Temporal {
     ///
     /// # Errors
     /// There is no such batch, or the server does not answer.
-    pub fn ending<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Ending>> {
-        self.wait_for_end(self.handle(id), id).boxed()
+    pub async fn ending(&self, id: &str) -> anyhow::Result<Ending> {
+        self.wait_for_end(self.handle(id), id).await
     }
 
     /// The end of this run of a batch, not of later runs with the same id.
     ///
     /// # Errors
     /// See [`Self::ending`].
-    pub fn ending_of<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, anyhow::Result<Ending>> {
+    pub async fn ending_of(&self, batch: &Batch) -> anyhow::Result<Ending> {
         let mut run = self.handle(&batch.id).info().clone();
         run.run_id = Some(batch.run.clone());
-        self.wait_for_end(run.bind_untyped(self.client().clone()), &batch.id).boxed()
+        self.wait_for_end(run.bind_untyped(self.client().clone()), &batch.id).await
     }
 
     async fn wait_for_end(
@@ -320,7 +256,7 @@ impl Temporal {
         run: UntypedWorkflowHandle<Client>,
         id: &str,
     ) -> anyhow::Result<Ending> {
-        match run.get_result(WorkflowGetResultOptions::builder().build()).await {
+        match run.get_result(WorkflowGetResultOptions::builder().build()).boxed().await {
             Ok(value) => Ok(Ending::Completed(Box::new(parse(value)?))),
             Err(WorkflowGetResultError::Failed(error)) => Ok(Ending::Broken(join_causes(&error))),
             Err(WorkflowGetResultError::Cancelled { details }) => Ok(parse(details.into_raw())
@@ -341,60 +277,54 @@ impl Temporal {
     ///
     /// # Errors
     /// There is no such batch, or the server does not answer.
-    pub fn describe<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Batch>> {
-        async move { self.find(id).await?.ok_or_else(|| no_such_batch(id)) }.boxed()
+    pub async fn describe(&self, id: &str) -> anyhow::Result<Batch> {
+        self.find(id).await?.ok_or_else(|| no_such_batch(id))
     }
 
     /// Like [`Self::describe`]; `None` if the server knows no such batch.
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Option<Batch>>> {
-        async move {
-            let seen = self.description(id).await?;
-            Ok(seen.map(|seen| Batch {
-                id: seen.id().to_owned(),
-                run: seen.run_id().to_owned(),
-                task_queue: seen.task_queue().to_owned(),
-                status: seen.status().into(),
-                started: seen.start_time(),
-                closed: seen.close_time(),
-                cancel_requested: (seen.raw().workflow_extended_info.as_ref())
-                    .is_some_and(|info| info.cancel_requested),
-            }))
-        }
-        .boxed()
+    pub async fn find(&self, id: &str) -> anyhow::Result<Option<Batch>> {
+        let seen = self.description(id).await?;
+        Ok(seen.map(|seen| Batch {
+            id: seen.id().to_owned(),
+            run: seen.run_id().to_owned(),
+            task_queue: seen.task_queue().to_owned(),
+            status: seen.status(),
+            started: seen.start_time(),
+            closed: seen.close_time(),
+            cancel_requested: (seen.raw().workflow_extended_info.as_ref())
+                .is_some_and(|info| info.cancel_requested),
+        }))
     }
 
     /// Lists the newest batches, newest first.
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub fn list(&self, limit: usize) -> BoxFuture<'_, anyhow::Result<Vec<Batch>>> {
-        async move {
-            let options = WorkflowListOptions::builder().limit(limit).build();
-            // A batch that continued as new is listed once, by its last run.
-            let newest = format!(
-                "WorkflowType = '{PROCESS_DOCUMENTS}' AND ExecutionStatus != 'ContinuedAsNew'"
-            );
-            let listed = self.client().list_workflows(newest, options);
-            let mut batches: Vec<Batch> = listed
-                .map_ok(|seen| Batch {
-                    id: seen.id().to_owned(),
-                    run: seen.run_id().to_owned(),
-                    task_queue: seen.task_queue().to_owned(),
-                    status: seen.status().into(),
-                    started: seen.start_time(),
-                    closed: seen.close_time(),
-                    cancel_requested: false,
-                })
-                .try_collect()
-                .await
-                .map_err(|error| self.server_error(&error.to_string()))?;
-            batches.sort_by_key(|batch| std::cmp::Reverse(batch.started));
-            Ok(batches)
-        }
-        .boxed()
+    pub async fn list(&self, limit: usize) -> anyhow::Result<Vec<Batch>> {
+        let options = WorkflowListOptions::builder().limit(limit).build();
+        // A batch that continued as new is listed once, by its last run.
+        let newest =
+            format!("WorkflowType = '{PROCESS_DOCUMENTS}' AND ExecutionStatus != 'ContinuedAsNew'");
+        let listed = self.client().list_workflows(newest, options);
+        let mut batches: Vec<Batch> = listed
+            .map_ok(|seen| Batch {
+                id: seen.id().to_owned(),
+                run: seen.run_id().to_owned(),
+                task_queue: seen.task_queue().to_owned(),
+                status: seen.status(),
+                started: seen.start_time(),
+                closed: seen.close_time(),
+                cancel_requested: false,
+            })
+            .try_collect()
+            .boxed()
+            .await
+            .map_err(|error| self.server_error(&error.to_string()))?;
+        batches.sort_by_key(|batch| std::cmp::Reverse(batch.started));
+        Ok(batches)
     }
 
     /// The batch of a command that names none: the newest running batch, otherwise the newest.
@@ -414,36 +344,29 @@ impl Temporal {
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub fn count(&self) -> BoxFuture<'_, anyhow::Result<BTreeMap<Status, usize>>> {
-        async move {
-            let query = format!("WorkflowType = '{PROCESS_DOCUMENTS}' GROUP BY ExecutionStatus");
-            let counted =
-                self.client().count_workflows(query, WorkflowCountOptions::default()).await;
-            let counted = counted.map_err(|error| self.server_error(&error.to_string()))?;
-            let one = |group: &WorkflowCountAggregationGroup| {
-                let named = group.get::<String>(0)?;
-                Some((Status::from_name(&named), group.count()))
-            };
-            Ok(counted.groups().iter().filter_map(one).collect())
-        }
-        .boxed()
+    pub async fn count(&self) -> anyhow::Result<HashMap<Status, usize>> {
+        let query = format!("WorkflowType = '{PROCESS_DOCUMENTS}' GROUP BY ExecutionStatus");
+        let counted = self.client().count_workflows(query, WorkflowCountOptions::default());
+        let counted =
+            counted.boxed().await.map_err(|error| self.server_error(&error.to_string()))?;
+        let one = |group: &WorkflowCountAggregationGroup| {
+            let named = group.get::<String>(0)?;
+            Some((status_from_name(&named), group.count()))
+        };
+        Ok(counted.groups().iter().filter_map(one).collect())
     }
 
     /// The ids of running batches; at most the newest 10,000.
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub fn running(&self) -> BoxFuture<'_, anyhow::Result<Vec<String>>> {
-        async move {
-            let query =
-                format!("WorkflowType = '{PROCESS_DOCUMENTS}' AND ExecutionStatus = 'Running'");
-            let options = WorkflowListOptions::builder().limit(MANY).build();
-            let listed = self.client().list_workflows(query, options);
-            let ids: Result<Vec<String>, _> =
-                listed.map_ok(|seen| seen.id().to_owned()).try_collect().await;
-            ids.map_err(|error| self.server_error(&error.to_string()))
-        }
-        .boxed()
+    pub async fn running(&self) -> anyhow::Result<Vec<String>> {
+        let query = format!("WorkflowType = '{PROCESS_DOCUMENTS}' AND ExecutionStatus = 'Running'");
+        let options = WorkflowListOptions::builder().limit(MANY).build();
+        let listed = self.client().list_workflows(query, options);
+        let ids: Result<Vec<String>, _> =
+            listed.map_ok(|seen| seen.id().to_owned()).try_collect().boxed().await;
+        ids.map_err(|error| self.server_error(&error.to_string()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use anyhow::{Context, anyhow};
-use futures::{FutureExt, future::BoxFuture};
+use futures::FutureExt;
 use temporalio_client::{
     Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, TlsOptions,
     UntypedWorkflow, UntypedWorkflowHandle, envconfig::ConfigError,
@@ -69,28 +69,19 @@ impl fmt::Debug for Temporal {
 ///
 /// # Errors
 /// Names the address and the remedy.
-#[must_use]
-pub fn connect(
-    config: &Config,
-    meter: Option<TemporalMeter>,
-) -> BoxFuture<'static, anyhow::Result<Temporal>> {
+pub async fn connect(config: &Config, meter: Option<TemporalMeter>) -> anyhow::Result<Temporal> {
     let task_queue = config.temporal.task_queue.clone();
-    let options = options(config);
-    async move {
-        let (mut connection, client, codec) = options?;
-        connection.metrics_meter = meter;
-        let address = mask::url(connection.target.as_str());
-        let away = cannot_connect(&connection.target);
-        let connection =
-            match tokio::time::timeout(CONNECT_WITHIN, Connection::connect(connection)).await {
-                Ok(connection) => connection.map_err(|error| innermost(&error).context(away))?,
-                Err(_) => return Err(anyhow!("no answer within {CONNECT_WITHIN:?}").context(away)),
-            };
-        let client =
-            Client::new(connection, client).context("the Temporal client cannot be made")?;
-        Ok(Temporal { client, address, task_queue, codec })
-    }
-    .boxed()
+    let (mut connection, client, codec) = options(config)?;
+    connection.metrics_meter = meter;
+    let address = mask::url(connection.target.as_str());
+    let away = cannot_connect(&connection.target);
+    let connecting = Connection::connect(connection).boxed();
+    let connection = match tokio::time::timeout(CONNECT_WITHIN, connecting).await {
+        Ok(connection) => connection.map_err(|error| innermost(&error).context(away))?,
+        Err(_) => return Err(anyhow!("no answer within {CONNECT_WITHIN:?}").context(away)),
+    };
+    let client = Client::new(connection, client).context("the Temporal client cannot be made")?;
+    Ok(Temporal { client, address, task_queue, codec })
 }
 
 /// The remedy for a namespace that does not exist.
@@ -192,14 +183,11 @@ impl Temporal {
     ///
     /// # Errors
     /// It does not answer, refuses, or returns another payload.
-    pub fn probe_codec(&self) -> BoxFuture<'_, anyhow::Result<()>> {
-        async move {
-            match &self.codec {
-                Some(codec) => codec.probe().await,
-                None => Ok(()),
-            }
+    pub async fn probe_codec(&self) -> anyhow::Result<()> {
+        match &self.codec {
+            Some(codec) => codec.probe().await,
+            None => Ok(()),
         }
-        .boxed()
     }
 
     /// Decodes the payloads of a server's message. The client itself decodes only results.

@@ -1,7 +1,7 @@
 //! A batch's progress at this moment. Shards report to their batch from time to time; here they are also
 //! asked directly.
 
-use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use futures::{StreamExt, stream};
 use tidegate_workflows::contract::{Live, LiveChild, Progress, Totals};
 
 use super::{NoProgress, Temporal};
@@ -15,12 +15,9 @@ const AT_ONCE: usize = 8;
 
 impl Temporal {
     /// Asks a batch and its shards for their progress.
-    pub fn progress<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Progress, NoProgress>> {
-        async move {
-            let live = self.ask::<Live>(id, "live").await?;
-            Ok(self.with_live_totals(live).await)
-        }
-        .boxed()
+    pub async fn progress(&self, id: &str) -> Result<Progress, NoProgress> {
+        let live = self.ask::<Live>(id, "live").await?;
+        Ok(self.with_live_totals(live).await)
     }
 
     async fn with_live_totals(&self, live: Live) -> Progress {
@@ -32,28 +29,25 @@ impl Temporal {
     }
 
     /// Totals of ended children, plus the totals that running children answer.
-    fn sum_totals(&self, live: Live) -> BoxFuture<'_, Totals> {
-        async move {
-            let children = live.running.into_iter().enumerate();
-            let mut totals = stream::iter(children)
-                .map(|(number, child)| async move {
-                    if number < MAX_ASKED { self.child_totals(child).await } else { child.totals }
-                })
-                .buffer_unordered(AT_ONCE);
-            let mut sum = live.ended;
-            while let Some(totals) = totals.next().await {
-                sum += totals;
-            }
-            sum
+    async fn sum_totals(&self, live: Live) -> Totals {
+        let children = live.running.into_iter().enumerate();
+        let mut totals = stream::iter(children)
+            .map(|(number, child)| async move {
+                if number < MAX_ASKED { self.child_totals(child).await } else { child.totals }
+            })
+            .buffer_unordered(AT_ONCE);
+        let mut sum = live.ended;
+        while let Some(totals) = totals.next().await {
+            sum += totals;
         }
-        .boxed()
+        sum
     }
 
     /// A child's totals; if it does not answer, those of its last report.
     async fn child_totals(&self, child: LiveChild) -> Totals {
         if child.is_group {
             match self.ask::<Live>(&child.id, "live").await {
-                Ok(live) => self.sum_totals(live).await,
+                Ok(live) => Box::pin(self.sum_totals(live)).await,
                 Err(_) => child.totals,
             }
         } else {

@@ -1,6 +1,6 @@
 //! The Temporal server: the connection, and the requests of commands.
 //!
-//! Every call is boxed here, so that no other file instantiates the SDK's large futures.
+//! Every call of the SDK is boxed here, so that no other file has its large futures.
 //!
 //! # Layout
 //!
@@ -25,9 +25,10 @@ mod versions;
 mod webhook;
 
 pub(crate) use batch::json;
-pub use batch::{ANSWER_WITHIN, Batch, Ending, NoProgress, Status};
+pub use batch::{ANSWER_WITHIN, Batch, Ending, NoProgress, status_name};
 pub use connection::{Away, Temporal, connect, namespace_remedy};
 pub use pending::{HeldBy, LastFailure, Pending};
 pub use submit::Submitted;
+pub use temporalio_client::WorkflowExecutionStatus as Status;
 pub use versions::Versions;
 pub use webhook::WebhookState;

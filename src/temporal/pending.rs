@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 use temporalio_client::{
     Client, UntypedWorkflowHandle, WorkflowFetchHistoryOptions, errors::WorkflowInteractionError,
@@ -80,54 +80,48 @@ impl Temporal {
     ///
     /// # Errors
     /// There is no such batch, or the server does not answer.
-    pub fn pending<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<Pending>>> {
-        async move {
-            let batch = self.description(id).await?.ok_or_else(|| no_such_batch(id))?.into_raw();
-            let (mut pending, mut children) = (batch.pending_activities, batch.pending_children);
-            // First shards, then their long documents. A child that has ended in the meantime is left
-            // out.
-            while !children.is_empty() {
-                let described = std::mem::take(&mut children)
-                    .into_iter()
-                    .map(|child| async move { self.description(&child.workflow_id).await });
-                let mut described = stream::iter(described).buffered(AT_ONCE);
-                while let Some(child) = described.try_next().await? {
-                    let Some(child) = child.map(|child| child.into_raw()) else { continue };
-                    pending.extend(child.pending_activities);
-                    children.extend(child.pending_children);
-                }
+    pub async fn pending(&self, id: &str) -> anyhow::Result<Vec<Pending>> {
+        let batch = self.description(id).await?.ok_or_else(|| no_such_batch(id))?.into_raw();
+        let (mut pending, mut children) = (batch.pending_activities, batch.pending_children);
+        // First shards, then their long documents. A child that has ended in the meantime is left
+        // out.
+        while !children.is_empty() {
+            let described = std::mem::take(&mut children)
+                .into_iter()
+                .map(|child| async move { self.description(&child.workflow_id).await });
+            let mut described = stream::iter(described).buffered(AT_ONCE);
+            while let Some(child) = described.try_next().await? {
+                let Some(child) = child.map(|child| child.into_raw()) else { continue };
+                pending.extend(child.pending_activities);
+                children.extend(child.pending_children);
             }
-            let mut seen = Vec::with_capacity(pending.len());
-            for activity in pending {
-                seen.push(Pending::from(self.decode(activity).await?));
-            }
-            Ok(seen)
         }
-        .boxed()
+        let mut seen = Vec::with_capacity(pending.len());
+        for activity in pending {
+            seen.push(Pending::from(self.decode(activity).await?));
+        }
+        Ok(seen)
     }
 
     /// The input of a batch's newest run, as JSON; null if it is not JSON.
     ///
     /// # Errors
     /// There is no such batch, or the server does not answer.
-    pub fn input<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Value>> {
-        async move { Ok(input_of(self.first_event(self.handle(id), id).await?)) }.boxed()
+    pub async fn input(&self, id: &str) -> anyhow::Result<Value> {
+        Ok(input_of(self.first_event(self.handle(id), id).await?))
     }
 
     /// The input of a batch's first run, as JSON; null if it is not JSON.
     ///
     /// # Errors
     /// See [`Self::input`].
-    pub fn first_input<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Value>> {
-        async move {
-            let newest = self.first_event(self.handle(id), id).await?;
-            let first = newest.map(|event| event.first_execution_run_id).unwrap_or_default();
-            let mut run = self.handle(id).info().clone();
-            run.run_id = Some(first).filter(|run| !run.is_empty());
-            let first = self.first_event(run.bind_untyped(self.client().clone()), id).await?;
-            Ok(input_of(first))
-        }
-        .boxed()
+    pub async fn first_input(&self, id: &str) -> anyhow::Result<Value> {
+        let newest = self.first_event(self.handle(id), id).await?;
+        let first = newest.map(|event| event.first_execution_run_id).unwrap_or_default();
+        let mut run = self.handle(id).info().clone();
+        run.run_id = Some(first).filter(|run| !run.is_empty());
+        let first = self.first_event(run.bind_untyped(self.client().clone()), id).await?;
+        Ok(input_of(first))
     }
 
     /// The attributes of a run's first event.
@@ -137,7 +131,7 @@ impl Temporal {
         id: &str,
     ) -> anyhow::Result<Option<WorkflowExecutionStartedEventAttributes>> {
         let mut history = run.fetch_history(WorkflowFetchHistoryOptions::builder().build());
-        let first = match history.next().await {
+        let first = match history.next().boxed().await {
             Some(Ok(event)) => event,
             Some(Err(WorkflowInteractionError::NotFound(_))) | None => {
                 return Err(no_such_batch(id));

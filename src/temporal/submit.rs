@@ -2,7 +2,7 @@
 //! does not support such activities.
 
 use anyhow::Context;
-use futures::{FutureExt, future::BoxFuture};
+use futures::FutureExt;
 use serde_json::Value;
 use temporalio_client::{
     ActivityDescribeOptions, ActivityExecutionInfoLike as _, ActivityIdConflictPolicy,
@@ -36,18 +36,11 @@ impl Temporal {
     ///
     /// # Errors
     /// The server refuses or does not answer.
-    pub fn submit<'a>(
-        &'a self,
-        id: &'a str,
-        call: &'a SubmittedCall,
-    ) -> BoxFuture<'a, anyhow::Result<Submitted>> {
-        async move {
-            match self.by_activity(id, call).await? {
-                Some(submitted) => Ok(submitted),
-                None => self.by_workflow(id, call).await,
-            }
+    pub async fn submit(&self, id: &str, call: &SubmittedCall) -> anyhow::Result<Submitted> {
+        match self.by_activity(id, call).await? {
+            Some(submitted) => Ok(submitted),
+            None => self.by_workflow(id, call).await,
         }
-        .boxed()
     }
 
     /// `None` if the server does not support activities without a workflow.
@@ -64,24 +57,25 @@ impl Temporal {
             .id_conflict_policy(ActivityIdConflictPolicy::UseExisting)
             .build();
         let activity = UntypedActivity::new(kind.as_str());
-        let handle = match self.client().start_activity(activity, json(input), options).await {
-            Ok(handle) => handle,
-            Err(StartActivityError::AlreadyStarted { run_id, .. }) => {
-                self.client().get_untyped_activity_handle(id, Some(run_id))
-            }
-            Err(StartActivityError::Rpc(status)) if status.code() == Code::Unimplemented => {
-                return Ok(None);
-            }
-            Err(error) => return Err(self.server_error(&error.to_string())),
-        };
+        let handle =
+            match self.client().start_activity(activity, json(input), options).boxed().await {
+                Ok(handle) => handle,
+                Err(StartActivityError::AlreadyStarted { run_id, .. }) => {
+                    self.client().get_untyped_activity_handle(id, Some(run_id))
+                }
+                Err(StartActivityError::Rpc(status)) if status.code() == Code::Unimplemented => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(self.server_error(&error.to_string())),
+            };
         let whole = ActivityDescribeOptions::builder().include_input(true).build();
-        let seen = handle.describe(whole).await;
+        let seen = handle.describe(whole).boxed().await;
         let seen = seen.map_err(|error| self.server_error(&error.to_string()))?;
         let given = seen.input().await?.map(parse::<Value>).transpose()?;
         if seen.activity_type() != kind.as_str() || given.as_ref() != Some(input) {
             return Ok(Some(Submitted::Another));
         }
-        Ok(Some(match handle.result().await {
+        Ok(Some(match handle.result().boxed().await {
             Ok(value) => Submitted::Done(parse(value)?),
             Err(ActivityResultError::ActivityFailed(error)) => {
                 Submitted::Failed(join_causes(&error))
@@ -99,7 +93,7 @@ impl Temporal {
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
             .build();
         let workflow = UntypedWorkflow::new("ProcessCall");
-        match self.client().start_workflow(workflow, json(call), options).await {
+        match self.client().start_workflow(workflow, json(call), options).boxed().await {
             Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => {}
             Err(error) => return Err(self.server_error(&error.to_string())),
         }
@@ -108,7 +102,7 @@ impl Temporal {
             return Ok(Submitted::Another);
         }
         let run = self.handle(id);
-        Ok(match run.get_result(WorkflowGetResultOptions::builder().build()).await {
+        Ok(match run.get_result(WorkflowGetResultOptions::builder().build()).boxed().await {
             Ok(value) => Submitted::Done(parse(value)?),
             Err(WorkflowGetResultError::Failed(error)) => Submitted::Failed(join_causes(&error)),
             Err(WorkflowGetResultError::Cancelled { .. }) => cancelled(),

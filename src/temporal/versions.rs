@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use futures::{FutureExt, future::BoxFuture};
+use futures::FutureExt;
 use temporalio_client::tonic::IntoRequest;
 use temporalio_common::protos::temporal::api::{
     deployment::v1::WorkerDeploymentVersion,
@@ -56,41 +56,36 @@ impl Temporal {
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub fn versions<'a>(&'a self, task_queue: &'a str) -> BoxFuture<'a, anyhow::Result<Versions>> {
-        async move {
-            let queue = TaskQueue { name: task_queue.to_owned(), ..TaskQueue::default() };
-            let request = DescribeTaskQueueRequest {
-                namespace: self.namespace().to_owned(),
-                task_queue: Some(queue),
-                task_queue_type: TaskQueueType::Workflow.into(),
-                ..DescribeTaskQueueRequest::default()
-            };
-            let mut service = self.client().connection().workflow_service();
-            let seen = service
-                .describe_task_queue(request.into_request())
-                .await
-                .map_err(|error| self.server_error(error.message()))?
-                .into_inner();
-            let current = seen.versioning_info.and_then(|info| info.current_deployment_version);
-            Ok(Versions {
-                current: current.map(from_deployment),
-                polling: seen.pollers.into_iter().filter(is_polling).map(poller_version).collect(),
-            })
-        }
-        .boxed()
+    pub async fn versions(&self, task_queue: &str) -> anyhow::Result<Versions> {
+        let queue = TaskQueue { name: task_queue.to_owned(), ..TaskQueue::default() };
+        let request = DescribeTaskQueueRequest {
+            namespace: self.namespace().to_owned(),
+            task_queue: Some(queue),
+            task_queue_type: TaskQueueType::Workflow.into(),
+            ..DescribeTaskQueueRequest::default()
+        };
+        let mut service = self.client().connection().workflow_service();
+        let seen = service
+            .describe_task_queue(request.into_request())
+            .boxed()
+            .await
+            .map_err(|error| self.server_error(error.message()))?
+            .into_inner();
+        let current = seen.versioning_info.and_then(|info| info.current_deployment_version);
+        Ok(Versions {
+            current: current.map(from_deployment),
+            polling: seen.pollers.into_iter().filter(is_polling).map(poller_version).collect(),
+        })
     }
 
     /// The version that a batch is pinned to, if any.
     ///
     /// # Errors
     /// There is no such batch, or the server does not answer.
-    pub fn pinned<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Option<Version>>> {
-        async move {
-            let seen = self.description(id).await?.ok_or_else(|| no_such_batch(id))?;
-            let info = seen.into_raw().workflow_execution_info;
-            Ok(info.and_then(|info| info.versioning_info).and_then(pinned_version))
-        }
-        .boxed()
+    pub async fn pinned(&self, id: &str) -> anyhow::Result<Option<Version>> {
+        let seen = self.description(id).await?.ok_or_else(|| no_such_batch(id))?;
+        let info = seen.into_raw().workflow_execution_info;
+        Ok(info.and_then(|info| info.versioning_info).and_then(pinned_version))
     }
 }
 

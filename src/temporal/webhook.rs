@@ -2,12 +2,14 @@
 
 use std::time::SystemTime;
 
-use futures::{FutureExt, future::BoxFuture};
-use temporalio_client::{WorkflowGetResultOptions, errors::WorkflowGetResultError};
+use futures::FutureExt;
+use temporalio_client::{
+    WorkflowExecutionStatus as Status, WorkflowGetResultOptions, errors::WorkflowGetResultError,
+};
 use tidegate_workflows::contract::Notify;
 
 use super::{
-    batch::{Batch, Status, join_causes},
+    batch::{Batch, join_causes, status_name},
     connection::Temporal,
     pending::Pending,
 };
@@ -28,18 +30,11 @@ impl Temporal {
     ///
     /// # Errors
     /// The server does not answer.
-    pub fn webhook<'a>(
-        &'a self,
-        batch: &'a Batch,
-    ) -> BoxFuture<'a, anyhow::Result<Option<WebhookState>>> {
-        self.webhook_here(batch).boxed()
-    }
-
-    async fn webhook_here(&self, batch: &Batch) -> anyhow::Result<Option<WebhookState>> {
+    pub async fn webhook(&self, batch: &Batch) -> anyhow::Result<Option<WebhookState>> {
         let id = Notify::workflow_id(&batch.id, &batch.run);
         let Some(seen) = self.description(&id).await? else { return Ok(None) };
-        Ok(Some(match Status::from(seen.status()) {
-            Status::Running => {
+        Ok(Some(match seen.status() {
+            Status::Running | Status::Paused => {
                 let pending = self.pending(&id).await?.into_iter().next();
                 let Pending { failure, next, .. } = pending.unwrap_or_default();
                 WebhookState::Pending(failure.map(|failure| failure.message), next)
@@ -47,14 +42,14 @@ impl Temporal {
             Status::Completed => WebhookState::Delivered,
             Status::Failed => {
                 let result = WorkflowGetResultOptions::builder().build();
-                match self.handle(&id).get_result(result).await {
+                match self.handle(&id).get_result(result).boxed().await {
                     Err(WorkflowGetResultError::Failed(error)) => {
                         WebhookState::GivenUp(join_causes(&error))
                     }
                     _ => WebhookState::GivenUp("it failed".to_owned()),
                 }
             }
-            other => WebhookState::GivenUp(format!("it was {}", other.as_str())),
+            other => WebhookState::GivenUp(format!("it was {}", status_name(other))),
         }))
     }
 }

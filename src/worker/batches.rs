@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use crate::{
     metrics,
     telemetry::Telemetry,
-    temporal::{Away, Status, Temporal},
+    temporal::{Away, Status, Temporal, status_name},
 };
 
 /// How often batches are counted.
@@ -86,7 +86,7 @@ async fn count_batches(
     let seen = temporal.count().await?;
     let of = |status: Status| seen.get(&status).copied().unwrap_or_default();
     let mut counts: BTreeMap<_, _> =
-        STATES.into_iter().map(|status| (status.as_str(), float(of(status)))).collect();
+        STATES.into_iter().map(|status| (status_name(status), float(of(status)))).collect();
     // An idle fleet needs no further requests.
     let mut paused = 0;
     if of(Status::Running) > 0 {
@@ -99,7 +99,7 @@ async fn count_batches(
     }
     let paused = float(paused);
     counts.insert(PAUSED, paused);
-    counts.entry(Status::Running.as_str()).and_modify(|all| *all = (*all - paused).max(0.0));
+    counts.entry(status_name(Status::Running)).and_modify(|all| *all = (*all - paused).max(0.0));
     Ok(counts)
 }
 

@@ -16,7 +16,7 @@ use crate::{
         format, paths, summary,
     },
     config::Config,
-    temporal::{Batch, Ending, NoProgress, Temporal},
+    temporal::{Batch, Ending, NoProgress, Temporal, status_name},
 };
 
 /// The known progress of a batch.
@@ -142,7 +142,7 @@ impl BatchView {
 
     /// The status as shown: `paused` for a paused batch.
     pub(in crate::cli) fn status(&self) -> &'static str {
-        if self.is_paused() { "paused" } else { self.batch.status.as_str() }
+        if self.is_paused() { "paused" } else { status_name(self.batch.status) }
     }
 
     pub(in crate::cli) fn took(&self) -> Option<Duration> {
@@ -182,7 +182,7 @@ impl BatchView {
             Known::Progress(progress) => summary::with_id(&self.batch.id, progress)?,
             Known::Nothing(why) => json!({ "workflow_id": self.batch.id, "message": why }),
         };
-        value["status"] = self.batch.status.as_str().into();
+        value["status"] = status_name(self.batch.status).into();
         value["closed_at"] = self.batch.closed.map(format::rfc3339).into();
         if value["started_at"].is_null() {
             value["started_at"] = self.batch.started.map(format::rfc3339).into();

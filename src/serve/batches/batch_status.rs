@@ -258,7 +258,7 @@ impl Batch {
             return self.record_end(door, place, ended_as_failed(fault, now())).await;
         };
         // A workflow that was terminated or has failed still answers the progress query.
-        if matches!(seen.status, Status::Running | Status::Continued) {
+        if seen.is_running() || seen.status == Status::ContinuedAsNew {
             // Without a worker, the progress is unknown.
             let progress = temporal.progress(&id).await.unwrap_or_default();
             return Ok(self.with_progress(&progress));
