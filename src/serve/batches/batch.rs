@@ -12,14 +12,13 @@ use tidegate_workflows::{
 };
 
 use super::{
-    file::created_at,
+    id::created_at,
     key_folder::{self, KeyFolder},
     line_summary::LineSummary,
 };
 use crate::{
     config::serve::INTERACTIVE,
     serve::{door::Door, keys::Holder, problem::Problem},
-    temporal::Temporal,
 };
 
 /// A batch with at least this window may go to the last lane.
@@ -84,14 +83,33 @@ impl Fault {
     }
 }
 
+impl BatchRequest {
+    /// A request that came now, with its window in the client's words and as a time.
+    pub(super) fn new(
+        id: String,
+        endpoint: &str,
+        window: (&str, Duration),
+        seen: &LineSummary,
+    ) -> Self {
+        let created_at = created_at(&id);
+        Self {
+            id,
+            endpoint: endpoint.to_owned(),
+            file: None,
+            window: window.0.to_owned(),
+            metadata: None,
+            output_seconds: None,
+            created_at,
+            expires_at: created_at + window.1.as_secs(),
+            total: seen.lines,
+            fault: Fault::from_summary(seen),
+        }
+    }
+}
+
 /// A batch that is about to begin.
 pub(super) struct NewBatch {
-    pub(super) id: String,
-    pub(super) endpoint: String,
-    pub(super) file: Option<String>,
-    pub(super) window: (String, Duration),
-    pub(super) metadata: Option<Map<String, Value>>,
-    pub(super) output_seconds: Option<u64>,
+    pub(super) asked: BatchRequest,
     pub(super) lane: Lane,
     pub(super) mode: Mode,
     /// The location of its requests.
@@ -110,23 +128,7 @@ impl NewBatch {
         holder: &Holder,
         place: &KeyFolder,
     ) -> Result<BatchRequest, Problem> {
-        let Self { id, endpoint, file, window, metadata, output_seconds, lane, mode, source, seen } =
-            self;
-        let created_at = created_at(&id);
-        let expires_at = created_at + window.1.as_secs();
-        let (window, total, fault) = (window.0, seen.lines, Fault::from_summary(&seen));
-        let asked = BatchRequest {
-            id,
-            endpoint,
-            file,
-            window,
-            metadata,
-            output_seconds,
-            created_at,
-            expires_at,
-            total,
-            fault,
-        };
+        let Self { asked, lane, mode, source, seen } = self;
         if asked.fault.is_some() {
             key_folder::write(&place.batch(&asked.id), &asked).await?;
             return Ok(asked);
@@ -142,7 +144,7 @@ impl NewBatch {
             endpoint: asked.endpoint.clone(),
             names: names.clone(),
             may_ask: holder.models.clone(),
-            until: Some(expires_at),
+            until: Some(asked.expires_at),
         };
         // If no line names a known model, none is asked: the target is a placeholder.
         let target =
@@ -160,24 +162,20 @@ impl NewBatch {
             route,
             lane: Some(lane),
             tenant: Some(holder.tenant.clone()),
-            deadline: (mode == Mode::Economy).then_some(Deadline::At(expires_at)),
+            deadline: (mode == Mode::Economy).then_some(Deadline::At(asked.expires_at)),
             per_document: Some(false),
             results_jsonl: Some(true),
             ..BatchInput::default()
         };
         key_folder::write(&place.batch(&asked.id), &asked).await?;
-        if let Err(problem) = start(&temporal, &asked.id, &input).await {
-            if let Err(error) = place.batch(&asked.id).delete().await {
-                tracing::warn!(%error, "a batch that did not begin stays behind");
+        if let Err(error) = temporal.start(&asked.id, &input).await {
+            if let Err(left) = place.batch(&asked.id).delete().await {
+                tracing::warn!(error = %left, "a batch that did not begin stays behind");
             }
-            return Err(problem);
+            return Err(Problem::no_temporal(&error));
         }
         Ok(asked)
     }
-}
-
-async fn start(temporal: &Temporal, id: &str, input: &BatchInput) -> Result<(), Problem> {
-    temporal.start(id, input).await.map(drop).map_err(|error| Problem::no_temporal(&error))
 }
 
 /// The lane of a batch with this window. The client may name one, but none better than the key's own.

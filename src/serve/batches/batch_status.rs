@@ -13,7 +13,7 @@ use tidegate_workflows::contract::{Progress, Totals};
 use super::{
     batch::{BatchRequest, Fault},
     id::{Kind, OutputFile},
-    key_folder::{self, KeyFolder, store_unavailable},
+    key_folder::{self, KeyFolder},
     list_query::ListQuery,
 };
 use crate::{
@@ -27,26 +27,43 @@ const AT_ONCE: usize = 8;
 /// Time limit for the start of a batch's workflow, after the request for the batch is stored.
 const START_WITHIN: Duration = Duration::from_secs(120);
 
-/// A batch and its status.
+/// A batch and its course.
 #[derive(Debug, Clone)]
 pub(super) struct Batch {
     pub(super) asked: BatchRequest,
+    /// In seconds since 1970, like all times here.
+    pub(super) stopping_at: Option<u64>,
+    pub(super) course: Course,
+}
+
+/// The course of a batch so far. The door stores it at the end, because Temporal deletes ended workflows.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Course {
     pub(super) state: State,
     pub(super) counts: Counts,
-    /// In seconds since 1970, like all times here.
     pub(super) began_at: Option<u64>,
-    pub(super) stopping_at: Option<u64>,
     pub(super) ended_at: Option<u64>,
     /// Whether the output file is there.
     pub(super) has_output: bool,
     pub(super) has_errors: bool,
+    /// The time of the removal of both files, if the client sets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) output_expires_at: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fault: Option<Fault>,
 }
 
+impl Course {
+    fn failed(fault: Fault, at: u64) -> Self {
+        Self { state: State::Failed, ended_at: Some(at), fault: Some(fault), ..Self::default() }
+    }
+}
+
 /// OpenAI's status of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
+    #[default]
     Validating,
     InProgress,
     Finalizing,
@@ -93,21 +110,6 @@ struct Stopping {
     at: u64,
 }
 
-/// The end of the batch. The door stores it, because Temporal deletes ended workflows.
-#[derive(Debug, Serialize, Deserialize)]
-struct Ended {
-    state: State,
-    counts: Counts,
-    began_at: Option<u64>,
-    ended_at: u64,
-    has_output: bool,
-    has_errors: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    output_expires_at: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    fault: Option<Fault>,
-}
-
 /// Finds the batch of this id and its status.
 ///
 /// # Errors
@@ -116,22 +118,13 @@ pub(super) async fn find(door: &Door, place: &KeyFolder, id: &str) -> Result<Bat
     let asked = key_folder::read::<BatchRequest>(&place.batch(id)).await?;
     let asked = asked.ok_or_else(|| no_batch(id))?;
     let stopping = key_folder::read::<Stopping>(&place.stopping(id)).await?;
-    let batch = Batch {
-        state: State::Validating,
-        counts: Counts::default(),
-        began_at: None,
-        stopping_at: stopping.map(|stopping| stopping.at),
-        ended_at: None,
-        has_output: false,
-        has_errors: false,
-        fault: None,
-        asked,
-    };
-    if let Some(ended) = key_folder::read::<Ended>(&place.ended(id)).await? {
-        return Ok(batch.with_end(ended));
+    let stopping_at = stopping.map(|stopping| stopping.at);
+    let batch = Batch { asked, stopping_at, course: Course::default() };
+    if let Some(course) = key_folder::read::<Course>(&place.ended(id)).await? {
+        return Ok(Batch { course, ..batch });
     }
     let ended = match &batch.asked.fault {
-        Some(fault) => Some(ended_as_failed(fault.clone(), batch.asked.created_at)),
+        Some(fault) => Some(Course::failed(fault.clone(), batch.asked.created_at)),
         None => read_report(&batch, place).await?,
     };
     match ended {
@@ -164,14 +157,13 @@ pub(super) fn no_batch(id: &str) -> Problem {
 }
 
 /// The end that the batch's report states, if the report is written.
-async fn read_report(batch: &Batch, place: &KeyFolder) -> Result<Option<Ended>, Problem> {
+async fn read_report(batch: &Batch, place: &KeyFolder) -> Result<Option<Course>, Problem> {
     let id = &batch.asked.id;
     let Some(report) = key_folder::read::<Report>(&place.report(id)).await? else {
         return Ok(None);
     };
     let size = async |put| {
-        let stamp =
-            place.output_file(id, put).stamp().await.map_err(|error| store_unavailable(&error))?;
+        let stamp = place.output_file(id, put).stamp().await?;
         Ok::<_, Problem>(stamp.is_some_and(|stamp| stamp.size > 0))
     };
     let counts = Counts::from(report.progress.totals);
@@ -182,60 +174,32 @@ async fn read_report(batch: &Batch, place: &KeyFolder) -> Result<Option<Ended>, 
     } else {
         State::Completed
     };
-    Ok(Some(Ended {
+    Ok(Some(Course {
         state,
         counts,
         began_at: report.progress.started_at.as_deref().and_then(seconds),
-        ended_at: seconds(&report.finished_at).unwrap_or_else(now),
+        ended_at: Some(seconds(&report.finished_at).unwrap_or_else(now)),
         has_output: size(OutputFile::Output).await?,
         has_errors: size(OutputFile::Errors).await?,
-        output_expires_at: None,
-        fault: None,
+        ..Course::default()
     }))
 }
 
-fn ended_as_failed(fault: Fault, ended_at: u64) -> Ended {
-    Ended {
-        state: State::Failed,
-        counts: Counts::default(),
-        began_at: None,
-        ended_at,
-        has_output: false,
-        has_errors: false,
-        output_expires_at: None,
-        fault: Some(fault),
-    }
-}
-
 impl Batch {
-    fn with_end(self, ended: Ended) -> Self {
-        let Ended { state, counts, began_at, ended_at, has_output, has_errors, fault, .. } = ended;
-        Self {
-            state,
-            counts,
-            began_at,
-            ended_at: Some(ended_at),
-            has_output,
-            has_errors,
-            fault,
-            ..self
-        }
-    }
-
     /// Stores the end of the batch.
     async fn record_end(
         self,
         door: &Door,
         place: &KeyFolder,
-        ended: Ended,
+        ended: Course,
     ) -> Result<Self, Problem> {
         // The output is removed with its batch in any case.
         let batch_goes_at = self.asked.created_at + door.keep_files.as_secs();
-        let wanted = self.asked.output_seconds.map(|seconds| ended.ended_at + seconds);
+        let wanted = self.asked.output_seconds.zip(ended.ended_at).map(|(keep, at)| at + keep);
         let output_expires_at = wanted.map(|wanted| wanted.min(batch_goes_at));
-        let ended = Ended { output_expires_at, ..ended };
-        key_folder::write(&place.ended(&self.asked.id), &ended).await?;
-        Ok(self.with_end(ended))
+        let course = Course { output_expires_at, ..ended };
+        key_folder::write(&place.ended(&self.asked.id), &course).await?;
+        Ok(Self { course, ..self })
     }
 
     async fn with_status_of_workflow(
@@ -247,7 +211,7 @@ impl Batch {
         let seen = temporal.find(&id).await.map_err(|error| Problem::no_temporal(&error))?;
         let Some(seen) = seen else {
             let stored = place.batch(&id).stamp().await;
-            let stored = stored.map_err(|error| store_unavailable(&error))?;
+            let stored = stored?;
             // The door removes the request for a batch that it could not start.
             let stored = stored.ok_or_else(|| no_batch(&id))?;
             if may_begin(stored.modified, Utc::now()) {
@@ -255,7 +219,7 @@ impl Batch {
             }
             // Its door stopped before the start, or Temporal has deleted the workflow.
             let fault = Fault::new("lost", "the batch did not begin; create it again", None);
-            return self.record_end(door, place, ended_as_failed(fault, now())).await;
+            return self.record_end(door, place, Course::failed(fault, now())).await;
         };
         // A workflow that was terminated or has failed still answers the progress query.
         if seen.is_running() || seen.status == Status::ContinuedAsNew {
@@ -271,8 +235,8 @@ impl Batch {
             Ok(Ending::Broken(why)) => why,
             _ => "it ended without a report".to_owned(),
         };
-        self.record_end(door, place, ended_as_failed(Fault::new("batch_failed", why, None), now()))
-            .await
+        let fault = Fault::new("batch_failed", why, None);
+        self.record_end(door, place, Course::failed(fault, now())).await
     }
 
     /// The status while the batch runs.
@@ -288,7 +252,8 @@ impl Batch {
             _ => State::InProgress,
         };
         let began_at = progress.started_at.as_deref().and_then(seconds);
-        Self { state, counts, began_at: began_at.filter(|_| progress.documents > 0), ..self }
+        let began_at = began_at.filter(|_| progress.documents > 0);
+        Self { course: Course { state, counts, began_at, ..self.course }, ..self }
     }
 
     /// Asks the batch to stop: finished requests keep their results.
@@ -296,23 +261,24 @@ impl Batch {
     /// # Errors
     /// The batch has ended, or Temporal does not answer.
     pub(super) async fn stop(self, door: &Door, place: &KeyFolder) -> Result<Self, Problem> {
-        if self.stopping_at.is_some() && !self.state.has_ended() {
+        if self.stopping_at.is_some() && !self.course.state.has_ended() {
             return Ok(self);
         }
-        if self.state.has_ended() {
+        if self.course.state.has_ended() {
             let message = format!("the batch {} has ended and cannot be cancelled", self.asked.id);
             return Err(Problem::new(StatusCode::CONFLICT, message));
         }
         let (temporal, at) = (door.temporal().await?, now());
         if let Err(error) = temporal.cancel(&self.asked.id).await {
             let again = find(door, place, &self.asked.id).await?;
-            if again.state.has_ended() {
+            if again.course.state.has_ended() {
                 return Ok(again);
             }
             return Err(Problem::no_temporal(&error));
         }
         key_folder::write(&place.stopping(&self.asked.id), &Stopping { at }).await?;
-        Ok(Self { state: State::Cancelling, stopping_at: Some(at), ..self })
+        let course = Course { state: State::Cancelling, ..self.course };
+        Ok(Self { course, stopping_at: Some(at), ..self })
     }
 }
 
@@ -325,7 +291,7 @@ pub(super) async fn check_unused(
     for id in KeyFolder::ids(&place.batches(), Kind::Batch).await? {
         let asked = key_folder::read::<BatchRequest>(&place.batch(&id)).await?;
         if asked.is_some_and(|asked| asked.file.as_deref() == Some(file))
-            && !find(door, place, &id).await?.state.has_ended()
+            && !find(door, place, &id).await?.course.state.has_ended()
         {
             let message = format!("the batch {id} reads this file; cancel it first");
             return Err(Problem::new(StatusCode::CONFLICT, message));

@@ -1,6 +1,6 @@
 //! Files: uploads and the output of batches.
 
-use std::{collections::HashMap, time::SystemTime};
+use std::collections::HashMap;
 
 use axum::{
     Json,
@@ -15,13 +15,14 @@ use serde_json::{Value, json};
 use tidegate_activities::storage::{Error, Location};
 
 use super::{
+    batch_status::Course,
     expiry,
-    id::{self, Kind, OutputFile},
-    key_folder::{self, KeyFolder, store_unavailable},
+    id::{Kind, OutputFile, created_at},
+    key_folder::{self, KeyFolder},
     line_summary::LineSummary,
-    list_query::ListQuery,
+    list_query::{self, ListQuery},
 };
-use crate::serve::problem::Problem;
+use crate::serve::problem::{Form, Problem};
 
 /// A file is sent in pieces of this many bytes.
 const PIECE: u64 = 4 << 20;
@@ -69,28 +70,14 @@ impl File {
     }
 }
 
-/// The creation time that an id contains, in seconds since 1970.
-pub(super) fn created_at(id: &str) -> u64 {
-    let made = id::creation_time(id).and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-    made.unwrap_or_default().as_secs()
-}
-
-/// The part of a batch's end that concerns its output files.
-#[derive(Deserialize)]
-pub(super) struct OutputExpiry {
-    /// The time of their removal, in seconds since 1970, if the client sets one.
-    #[serde(default)]
-    pub(super) output_expires_at: Option<u64>,
-}
-
 /// Finds a file of this key: an upload, or the output of a batch.
 pub(super) async fn find(place: &KeyFolder, id: &str) -> Result<(File, Location), Problem> {
     let missing = || Problem::new(StatusCode::NOT_FOUND, format!("there is no file {id}"));
     if let Some((batch, put)) = OutputFile::parse(id) {
         let location = place.output_file(&batch, put);
-        let stamp = location.stamp().await.map_err(|error| store_unavailable(&error))?;
+        let stamp = location.stamp().await?;
         // The output is written before the batch has ended, and shown only afterwards.
-        let ended = key_folder::read::<OutputExpiry>(&place.ended(&batch)).await?;
+        let ended = key_folder::read::<Course>(&place.ended(&batch)).await?;
         let ended = ended.filter(|ended| !expiry::has_passed(ended.output_expires_at));
         // If nothing failed, the file of errors is empty and not shown.
         return match stamp.filter(|stamp| stamp.size > 0).zip(ended) {
@@ -135,12 +122,8 @@ pub(super) async fn list(
         ids.sort_unstable_by(|one, other| other.cmp(one));
     }
     let (files, has_more) = select_files(place, &wanted, ids).await?;
-    let (first, last) = (files.first().map(|it| &it.id), files.last().map(|it| &it.id));
     let data: Vec<Value> = files.iter().map(File::to_json).collect();
-    Ok(Json(json!({
-        "object": "list", "data": data, "has_more": has_more, "first_id": first, "last_id": last,
-    }))
-    .into_response())
+    Ok(list_query::page(Form::OpenAi, &data, has_more))
 }
 
 /// Selects the page from the files of these ids, newest first. An id without a file does not count.
@@ -169,7 +152,7 @@ async fn select_files(
 
 /// `GET /v1/files/{id}/content`, and the results of a batch.
 pub(super) async fn content(location: Location, kind: &'static str) -> Result<Response, Problem> {
-    let stamp = location.stamp().await.map_err(|error| store_unavailable(&error))?;
+    let stamp = location.stamp().await?;
     let size = stamp.map(|stamp| stamp.size);
     let size = size.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "it was removed"))?;
     let pieces = stream::try_unfold(0, move |from| {
@@ -194,7 +177,7 @@ pub(super) async fn content(location: Location, kind: &'static str) -> Result<Re
 /// Removes an uploaded file. Its description goes last, so that an interrupted removal can be repeated.
 pub(super) async fn remove(place: &KeyFolder, id: &str) -> Result<(), Problem> {
     for location in [place.content(id), place.file(id)] {
-        location.delete().await.map_err(|error| store_unavailable(&error))?;
+        location.delete().await?;
     }
     Ok(())
 }
@@ -203,7 +186,7 @@ pub(super) async fn remove(place: &KeyFolder, id: &str) -> Result<(), Problem> {
 pub(super) async fn delete(place: &KeyFolder, id: &str) -> Result<Response, Problem> {
     match (find(place, id).await, OutputFile::parse(id)) {
         (Ok((_, location)), Some(_)) => {
-            location.delete().await.map_err(|error| store_unavailable(&error))?;
+            location.delete().await?;
         }
         (Ok(_), None) => remove(place, id).await?,
         (Err(problem), None) if key_folder::is_damage(&problem) => remove(place, id).await?,
@@ -239,7 +222,7 @@ mod tests {
     async fn store_batch(place: &KeyFolder, has_errors: bool) -> String {
         let id = Kind::Batch.new_id();
         key_folder::write(&place.batch(&id), &json!({})).await.unwrap();
-        key_folder::write(&place.ended(&id), &json!({})).await.unwrap();
+        key_folder::write(&place.ended(&id), &Course::default()).await.unwrap();
         place.output_file(&id, OutputFile::Output).write(b"{}\n".to_vec()).await.unwrap();
         let errors = if has_errors { b"{}\n".to_vec() } else { Vec::new() };
         place.output_file(&id, OutputFile::Errors).write(errors).await.unwrap();

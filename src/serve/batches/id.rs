@@ -43,6 +43,12 @@ pub(super) fn creation_time(text: &str) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis))
 }
 
+/// The creation time that an id contains, in seconds since 1970.
+pub(super) fn created_at(id: &str) -> u64 {
+    let made = creation_time(id).and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    made.unwrap_or_default().as_secs()
+}
+
 /// The digits of the id that a text begins with.
 fn digits(kind: Kind, text: &str) -> Option<&str> {
     let digits = text.strip_prefix(kind.prefix())?;

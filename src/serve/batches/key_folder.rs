@@ -1,8 +1,10 @@
 //! The folder of a key's files and batches. Requests with another key never reach it.
 
 use axum::http::StatusCode;
+use object_store::buffered::BufWriter;
 use serde::{Serialize, de::DeserializeOwned};
 use tidegate_activities::storage::{Error, Location};
+use tokio::io::AsyncWriteExt as _;
 
 use super::id::{Kind, OutputFile};
 use crate::{
@@ -102,7 +104,7 @@ impl KeyFolder {
                 .map(str::to_owned)
                 .collect(),
             Err(Error::Missing(_)) => Vec::new(),
-            Err(error) => return Err(store_unavailable(&error)),
+            Err(error) => return Err(error.into()),
         };
         ids.sort_unstable_by(|one, other| other.cmp(one));
         Ok(ids)
@@ -111,7 +113,7 @@ impl KeyFolder {
 
 /// Reads a JSON object; `None` if it is missing.
 pub(super) async fn read<T: DeserializeOwned>(location: &Location) -> Result<Option<T>, Problem> {
-    let bytes = location.read_if_there().await.map_err(|error| store_unavailable(&error))?;
+    let bytes = location.read_if_there().await?;
     let read = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
     read.map_err(|error| {
         tracing::error!(%location, %error, "a stored file or batch is damaged; remove it");
@@ -130,15 +132,39 @@ pub(super) fn is_damage(problem: &Problem) -> bool {
 /// Writes a JSON object.
 pub(super) async fn write(location: &Location, value: &impl Serialize) -> Result<(), Problem> {
     let json = serde_json::to_vec(value).unwrap_or_default();
-    location.write(json).await.map_err(|error| store_unavailable(&error))
+    Ok(location.write(json).await?)
 }
 
 /// The problem when the store does not answer or denies access. Its message names locations and
 /// stays out of the client's answer.
-pub(super) fn store_unavailable(error: &Error) -> Problem {
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        store_failed(error)
+    }
+}
+
+/// Like the conversion, for any error of the store.
+pub(super) fn store_failed(error: impl std::fmt::Display) -> Problem {
     tracing::warn!(%error, "the store of files failed");
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "the store of files does not answer; try again later",
     )
+}
+
+/// Ends an object that was written in pieces. If that failed, removes the parts that are there.
+pub(super) async fn complete<T>(
+    mut writer: BufWriter,
+    written: Result<T, Problem>,
+) -> Result<T, Problem> {
+    let ended = match written {
+        Ok(written) => writer.shutdown().await.map(|()| written).map_err(store_failed),
+        Err(problem) => Err(problem),
+    };
+    if ended.is_err()
+        && let Err(error) = writer.abort().await
+    {
+        tracing::debug!(%error, "an object that broke off may stay behind in part");
+    }
+    ended
 }

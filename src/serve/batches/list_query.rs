@@ -2,7 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::serve::problem::Problem;
+use axum::{
+    Json,
+    response::{IntoResponse as _, Response},
+};
+use serde_json::{Value, json};
+
+use crate::serve::problem::{Form, Problem};
 
 /// The query of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -13,6 +19,17 @@ pub(super) struct ListQuery {
     /// List the items directly before this id.
     pub(super) before: Option<String>,
     pub(super) oldest_first: bool,
+}
+
+/// A page of a list in the form of a dialect.
+pub(super) fn page(form: Form, data: &[Value], has_more: bool) -> Response {
+    let id = |item: Option<&Value>| item.map(|item| item["id"].clone());
+    let (first, last) = (id(data.first()), id(data.last()));
+    let mut page = json!({"data": data, "has_more": has_more, "first_id": first, "last_id": last});
+    if form == Form::OpenAi {
+        page["object"] = "list".into();
+    }
+    Json(page).into_response()
 }
 
 impl ListQuery {

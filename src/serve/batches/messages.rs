@@ -1,6 +1,6 @@
 //! `/v1/messages/batches`, in Anthropic's form.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Json,
@@ -13,22 +13,17 @@ use serde_json::{Value, json};
 use tidegate_providers::Operation;
 
 use super::{
-    batch::{self, NewBatch},
-    batch_status::{self, Batch, State},
+    batch::{self, BatchRequest, NewBatch},
+    batch_status::{self, Batch, Course, State},
     file,
     id::{Kind, OutputFile},
-    key_folder::{KeyFolder, store_unavailable},
-    list_query::ListQuery,
+    key_folder::KeyFolder,
     requests,
 };
 use crate::serve::{door::Door, keys::Holder, problem::Problem};
 
 /// Anthropic's batches end within a day.
 const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The default and the maximum length of a list.
-const DEFAULT_LIMIT: usize = 20;
-const MAX_LIMIT: usize = 1_000;
 
 /// `POST /v1/messages/batches`.
 pub(super) async fn create(
@@ -43,22 +38,13 @@ pub(super) async fn create(
     let id = Kind::MessageBatch.new_id();
     let requests = place.requests(&id);
     let seen = requests::store(&requests, body).await?;
-    let new = NewBatch {
-        endpoint: Operation::Messages.path().to_owned(),
-        file: None,
-        window: ("24h".to_owned(), WINDOW.min(door.keep_files)),
-        metadata: None,
-        output_seconds: None,
-        lane,
-        mode,
-        source: requests.uri(),
-        seen,
-        id,
-    };
+    let window = ("24h", WINDOW.min(door.keep_files));
+    let asked = BatchRequest::new(id, Operation::Messages.path(), window, &seen);
+    let new = NewBatch { asked, lane, mode, source: requests.uri(), seen };
     let asked = match new.begin(door, holder, place).await {
         Ok(asked) => asked,
         Err(problem) => {
-            requests.delete().await.map_err(|error| store_unavailable(&error))?;
+            requests.delete().await?;
             return Err(problem);
         }
     };
@@ -66,29 +52,10 @@ pub(super) async fn create(
     Ok(Json(to_json(&batch, base)).into_response())
 }
 
-/// `GET /v1/messages/batches`.
-pub(super) async fn list(
-    door: &Door,
-    place: &KeyFolder,
-    query: &HashMap<String, String>,
-    base: &str,
-) -> Result<Response, Problem> {
-    let wanted =
-        ListQuery::read(query, (DEFAULT_LIMIT, MAX_LIMIT), |id| Kind::MessageBatch.is_id(id))?;
-    let (batches, has_more) = batch_status::list(door, place, Kind::MessageBatch, &wanted).await?;
-    let id = |batch: &Batch| batch.asked.id.clone();
-    let (first, last) = (batches.first().map(id), batches.last().map(id));
-    let data: Vec<Value> = batches.iter().map(|batch| to_json(batch, base)).collect();
-    Ok(Json(json!({
-        "data": data, "has_more": has_more, "first_id": first, "last_id": last,
-    }))
-    .into_response())
-}
-
 /// `GET /v1/messages/batches/{id}/results`.
 pub(super) async fn results(door: &Door, place: &KeyFolder, id: &str) -> Result<Response, Problem> {
     let batch = batch_status::find(door, place, id).await?;
-    if !batch.state.has_ended() {
+    if !batch.course.state.has_ended() {
         let message = format!("the batch {id} has not ended: its results are not there yet");
         return Err(Problem::new(StatusCode::BAD_REQUEST, message));
     }
@@ -98,17 +65,17 @@ pub(super) async fn results(door: &Door, place: &KeyFolder, id: &str) -> Result<
 /// `DELETE /v1/messages/batches/{id}`.
 pub(super) async fn delete(door: &Door, place: &KeyFolder, id: &str) -> Result<Response, Problem> {
     let batch = batch_status::find(door, place, id).await?;
-    if !batch.state.has_ended() {
+    if !batch.course.state.has_ended() {
         let message = format!("the batch {id} has not ended; cancel it first");
         return Err(Problem::new(StatusCode::BAD_REQUEST, message));
     }
-    place.remove(id).await.map_err(|error| store_unavailable(&error))?;
+    place.remove(id).await?;
     Ok(Json(json!({"id": id, "type": "message_batch_deleted"})).into_response())
 }
 
 /// Writes it in Anthropic's form: counts of results appear when the batch has ended.
 pub(super) fn to_json(batch: &Batch, base: &str) -> Value {
-    let Batch { asked, state, counts, stopping_at, ended_at, .. } = batch;
+    let Batch { asked, stopping_at, course: Course { state, counts, ended_at, .. } } = batch;
     let has_ended = state.has_ended();
     let status = match state {
         _ if has_ended => "ended",

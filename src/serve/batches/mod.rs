@@ -35,8 +35,9 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use serde_json::Value;
 
-use self::{id::Kind, key_folder::KeyFolder};
+use self::{batch_status::Batch, id::Kind, key_folder::KeyFolder, list_query::ListQuery};
 pub(super) use self::{route::Endpoint, sweep::sweep};
 use super::{
     access::AccessLine,
@@ -44,6 +45,11 @@ use super::{
     keys::Holder,
     problem::{Form, Problem},
 };
+
+/// The number of batches in a list if the client states none, and the maximum of each dialect.
+const DEFAULT_LIMIT: usize = 20;
+const OPENAI_LIMIT: usize = 100;
+const ANTHROPIC_LIMIT: usize = 1_000;
 
 /// Answers a request for one of these paths.
 pub(super) async fn answer(
@@ -92,7 +98,10 @@ async fn answer_endpoint(
             let (parts, body) = request.into_parts();
             openai::create(door, holder, &place, (&parts.headers, body)).await
         }
-        Endpoint::Batches => openai::list(door, &place, &query).await,
+        Endpoint::Batches => {
+            let listed = (Form::OpenAi, Kind::Batch, OPENAI_LIMIT);
+            list(door, &place, &query, listed, openai::to_json).await
+        }
         Endpoint::Batch(id) => {
             let batch = batch_status::find(door, &place, check_id(Kind::Batch, id)?).await?;
             Ok(Json(openai::to_json(&batch)).into_response())
@@ -107,7 +116,9 @@ async fn answer_endpoint(
             messages::create(door, holder, &place, (&parts.headers, body), &base).await
         }
         Endpoint::MessageBatches => {
-            messages::list(door, &place, &query, &base(door, request.headers())).await
+            let base = base(door, request.headers());
+            let listed = (Form::Anthropic, Kind::MessageBatch, ANTHROPIC_LIMIT);
+            list(door, &place, &query, listed, |batch| messages::to_json(batch, &base)).await
         }
         Endpoint::MessageBatch(id) => {
             let batch = batch_status::find(door, &place, check_id(Kind::MessageBatch, id)?).await?;
@@ -125,6 +136,20 @@ async fn answer_endpoint(
             messages::delete(door, &place, check_id(Kind::MessageBatch, id)?).await
         }
     }
+}
+
+/// A page of a key's batches.
+async fn list(
+    door: &Door,
+    place: &KeyFolder,
+    query: &HashMap<String, String>,
+    (form, kind, most): (Form, Kind, usize),
+    to_json: impl Fn(&Batch) -> Value,
+) -> Result<Response, Problem> {
+    let wanted = ListQuery::read(query, (DEFAULT_LIMIT, most), |id| kind.is_id(id))?;
+    let (batches, has_more) = batch_status::list(door, place, kind, &wanted).await?;
+    let data: Vec<Value> = batches.iter().map(to_json).collect();
+    Ok(list_query::page(form, &data, has_more))
 }
 
 /// Checks an id: no other text becomes part of a storage path.

@@ -1,6 +1,6 @@
 //! `/v1/batches`, in OpenAI's form.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Json,
@@ -12,12 +12,11 @@ use serde_json::{Map, Value, json};
 use tidegate_providers::Operation;
 
 use super::{
-    batch::{self, NewBatch},
-    batch_status::{self, Batch, State},
+    batch::{self, BatchRequest, NewBatch},
+    batch_status::{self, Batch, Course, State},
     expiry, file,
     id::{Kind, OutputFile},
     key_folder::KeyFolder,
-    list_query::ListQuery,
 };
 use crate::{
     config::duration::HumanDuration,
@@ -26,10 +25,6 @@ use crate::{
 
 /// Maximum length of the body of `POST /v1/batches`, in bytes.
 const MAX_BODY: usize = 64 << 10;
-
-/// The default and the maximum length of a list.
-const DEFAULT_LIMIT: usize = 20;
-const MAX_LIMIT: usize = 100;
 
 /// OpenAI's limits of metadata.
 const MAX_PAIRS: usize = 16;
@@ -79,18 +74,14 @@ pub(super) async fn create(
     if file.purpose != file::File::PURPOSE {
         return Err(Problem::invalid("input_file_id", "must be a file of purpose batch"));
     }
-    let new = NewBatch {
-        id: Kind::Batch.new_id(),
-        endpoint,
+    let (id, window) = (Kind::Batch.new_id(), (stated.as_str(), window));
+    let asked = BatchRequest {
         file: Some(file.id),
-        window: (stated, window),
         metadata,
         output_seconds,
-        lane,
-        mode,
-        source: content.uri(),
-        seen: file.seen,
+        ..BatchRequest::new(id, &endpoint, window, &file.seen)
     };
+    let new = NewBatch { asked, lane, mode, source: content.uri(), seen: file.seen };
     let asked = new.begin(door, holder, place).await?;
     let batch = batch_status::find(door, place, &asked.id).await?;
     Ok(Json(to_json(&batch)).into_response())
@@ -142,27 +133,10 @@ fn read_output_seconds(given: Option<&Value>, longest: Duration) -> Result<Optio
     expiry::read_seconds(anchor, seconds, longest).map(Some)
 }
 
-/// `GET /v1/batches`.
-pub(super) async fn list(
-    door: &Door,
-    place: &KeyFolder,
-    query: &HashMap<String, String>,
-) -> Result<Response, Problem> {
-    let wanted = ListQuery::read(query, (DEFAULT_LIMIT, MAX_LIMIT), |id| Kind::Batch.is_id(id))?;
-    let (batches, has_more) = batch_status::list(door, place, Kind::Batch, &wanted).await?;
-    let id = |batch: &Batch| batch.asked.id.clone();
-    let (first, last) = (batches.first().map(id), batches.last().map(id));
-    let data: Vec<Value> = batches.iter().map(to_json).collect();
-    Ok(Json(json!({
-        "object": "list", "data": data, "has_more": has_more,
-        "first_id": first, "last_id": last,
-    }))
-    .into_response())
-}
-
 /// Writes it in OpenAI's form.
 pub(super) fn to_json(batch: &Batch) -> Value {
-    let Batch { asked, state, counts, began_at, stopping_at, ended_at, fault, .. } = batch;
+    let Batch { asked, stopping_at, course } = batch;
+    let Course { state, counts, began_at, ended_at, fault, .. } = course;
     let ended = |as_what| ended_at.filter(|_| *state == as_what);
     let put = |there: bool, put: OutputFile| there.then(|| put.id(&asked.id));
     let errors = fault.as_ref().map(|fault| {
@@ -180,8 +154,8 @@ pub(super) fn to_json(batch: &Batch) -> Value {
         "input_file_id": asked.file,
         "completion_window": asked.window,
         "status": state,
-        "output_file_id": put(batch.has_output, OutputFile::Output),
-        "error_file_id": put(batch.has_errors, OutputFile::Errors),
+        "output_file_id": put(course.has_output, OutputFile::Output),
+        "error_file_id": put(course.has_errors, OutputFile::Errors),
         "created_at": asked.created_at,
         "in_progress_at": began_at,
         "expires_at": asked.expires_at,

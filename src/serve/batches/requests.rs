@@ -17,12 +17,12 @@ use serde::{
     de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{json, value::RawValue};
-use tidegate_activities::storage::{self, Location};
+use tidegate_activities::storage::Location;
 use tidegate_providers::Operation;
-use tokio::{io::AsyncWriteExt as _, sync::mpsc};
+use tokio::sync::mpsc;
 
 use super::{
-    key_folder::store_unavailable,
+    key_folder::{complete, store_failed},
     line_summary::{LineScanner, LineSummary},
 };
 use crate::serve::problem::Problem;
@@ -59,31 +59,17 @@ pub(super) async fn store(location: &Location, body: Body) -> Result<LineSummary
     let written = async {
         while let Some(line) = lines.recv().await {
             scanner.scan(&line);
-            writer.put(line.into()).await.map_err(|error| store_failed(&error.to_string()))?;
+            writer.put(line.into()).await.map_err(store_failed)?;
         }
         // If writing has failed, this also ends the reading.
         drop(lines);
         Ok::<_, Problem>(())
     };
     let (passed, written, read) = tokio::join!(forward(body, pieces), written, reading);
-    let ended = async {
-        passed?;
-        written?;
-        let read = read.map_err(|error| store_failed(&error.to_string()))?;
-        read.map_err(|why| Problem::new(StatusCode::BAD_REQUEST, why))?;
-        writer.shutdown().await.map_err(|error| store_failed(&error.to_string()))
-    };
-    if let Err(problem) = ended.await {
-        if let Err(error) = writer.abort().await {
-            tracing::debug!(%error, "requests that broke off may stay behind in part");
-        }
-        return Err(problem);
-    }
+    let read = read.map_err(store_failed);
+    let read = read.and_then(|it| it.map_err(|why| Problem::new(StatusCode::BAD_REQUEST, why)));
+    complete(writer, passed.and(written).and(read)).await?;
     Ok(scanner.end())
-}
-
-fn store_failed(why: &str) -> Problem {
-    store_unavailable(&storage::Error::Failed(why.to_owned()))
 }
 
 /// Forwards a body until it ends or its reader is gone.

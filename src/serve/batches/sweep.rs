@@ -9,11 +9,11 @@ use tidegate_activities::storage::Error;
 
 use super::{
     batch::BatchRequest,
-    batch_status::{self, check_unused},
+    batch_status::{self, Course, check_unused},
     expiry,
-    file::{self, File, OutputExpiry},
+    file::{self, File},
     id::{Kind, OutputFile, creation_time},
-    key_folder::{self, KeyFolder, store_unavailable},
+    key_folder::{self, KeyFolder},
 };
 use crate::serve::{door::Door, problem::Problem};
 
@@ -102,11 +102,11 @@ async fn remove_expired_output(door: &Door, place: &KeyFolder, id: &str) -> Resu
     }
     // Stores the end of the batch if that has not happened yet.
     batch_status::find(door, place, id).await?;
-    let ended = key_folder::read::<OutputExpiry>(&place.ended(id)).await?;
+    let ended = key_folder::read::<Course>(&place.ended(id)).await?;
     if ended.is_some_and(|ended| expiry::has_passed(ended.output_expires_at)) {
         for put in [OutputFile::Output, OutputFile::Errors] {
             let file = place.output_file(id, put);
-            file.delete().await.map_err(|error| store_unavailable(&error))?;
+            file.delete().await?;
         }
     }
     Ok(())

@@ -7,14 +7,12 @@ use axum::{
     http::StatusCode,
 };
 use object_store::buffered::BufWriter;
-use tidegate_activities::storage;
-use tokio::io::AsyncWriteExt as _;
 
 use super::{
     expiry,
     file::File,
     id::Kind,
-    key_folder::{self, KeyFolder, store_unavailable},
+    key_folder::{self, KeyFolder, store_failed},
     line_summary::{LineScanner, LineSummary, MAX_LINES},
 };
 use crate::serve::{door::Door, problem::Problem};
@@ -97,23 +95,9 @@ async fn stream_to_store(place: &KeyFolder, mut field: Field<'_>) -> Result<File
     let id = Kind::File.new_id();
     let filename = field.file_name().unwrap_or("file").to_owned();
     let mut writer = place.content(&id).writer().with_max_concurrency(PARTS);
-    let passed = copy(&mut field, &mut writer).await;
-    let ended = match passed {
-        Ok(passed) => {
-            writer.shutdown().await.map(|()| passed).map_err(|error| write_failed(&error))
-        }
-        Err(problem) => Err(problem),
-    };
-    match ended {
-        Ok((bytes, seen)) => Ok(File::new(id, bytes, filename, seen)),
-        Err(problem) => {
-            // Removes the parts that were already written.
-            if let Err(error) = writer.abort().await {
-                tracing::debug!(%error, "a file that broke off may stay behind in part");
-            }
-            Err(problem)
-        }
-    }
+    let written = copy(&mut field, &mut writer).await;
+    let (bytes, seen) = key_folder::complete(writer, written).await?;
+    Ok(File::new(id, bytes, filename, seen))
 }
 
 async fn copy(
@@ -130,20 +114,13 @@ async fn copy(
         if scanner.lines() > MAX_LINES {
             return Err(too_large(format!("the file has more than {MAX_LINES} lines")));
         }
-        writer
-            .put(piece)
-            .await
-            .map_err(|error| store_unavailable(&storage::Error::Failed(error.to_string())))?;
+        writer.put(piece).await.map_err(store_failed)?;
     }
     Ok((bytes, scanner.end()))
 }
 
 fn too_large(what: String) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("{what}; divide it"))
-}
-
-fn write_failed(error: &std::io::Error) -> Problem {
-    store_unavailable(&storage::Error::Failed(error.to_string()))
 }
 
 async fn read_text(mut field: Field<'_>) -> Result<String, Problem> {
