@@ -1,11 +1,11 @@
 //! Advice on failures, by type.
 
 use tidegate_calls::worker_status::{WorkerStatus, worker_statuses};
-use tidegate_quota::{Limited, Quota};
+use tidegate_quota::Limited;
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 
-use super::{format, keys};
+use super::{fleet::Fleet, format, keys};
 pub(super) use crate::config::provider::setting;
 use crate::temporal::{ANSWER_WITHIN, Temporal};
 
@@ -17,16 +17,9 @@ pub(super) const CANCELLED: &str =
 pub(super) const START_WORKER: &str = "start one with `tidegate worker`; if one runs, check that it has this temporal.task-queue and namespace";
 
 /// Advice for a batch's task queue on which no worker answers.
-pub(super) async fn no_worker(
-    temporal: &Temporal,
-    task_queue: &str,
-    limiter: Option<&Quota>,
-) -> String {
-    let cards = match limiter {
-        Some(limiter) => worker_statuses(limiter).await.ok(),
-        None => None,
-    };
-    no_worker_among(temporal, task_queue, cards.as_deref())
+pub(super) async fn no_worker(fleet: Fleet<'_>, task_queue: &str) -> String {
+    let cards = worker_statuses(fleet.limiter).await.ok();
+    no_worker_among(fleet.temporal, task_queue, cards.as_deref())
 }
 
 /// Like [`no_worker`]. `cards` are the live workers, if they could be read.

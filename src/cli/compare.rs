@@ -34,6 +34,7 @@ use super::{
     batch_flags::BatchFlags,
     batch_report::BatchReport,
     exit::{Outcome, usage},
+    fleet::Fleet,
     follow::{Followed, follow},
     format::{count, dollars},
     keys,
@@ -128,8 +129,9 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         ));
     }
     let mut models = Vec::new();
+    let fleet = Fleet { config, limiter: &config.quota()?, temporal: &temporal };
     for one in &asked {
-        match follow(config, &temporal, &one.id, signal::stop()).await? {
+        match follow(fleet, &one.id, signal::stop()).await? {
             Followed::Ended(Ending::Completed(progress)) => {
                 models.push(read_result(config, &services, one, &progress).await?);
             }

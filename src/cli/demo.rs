@@ -15,6 +15,7 @@ use tidegate_workflows::{contract::Progress, input::BatchInput};
 
 use super::{
     exit::Outcome,
+    fleet::Fleet,
     follow::{Followed, follow},
     output, page, paths,
     servers::Fetch,
@@ -120,8 +121,9 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
     if !temporal.start(&id, &input(samples, folder)?).await? {
         bail!("a batch called {id} runs already");
     }
+    let fleet = Fleet { config: &config, limiter: &config.quota()?, temporal: &temporal };
     let followed = {
-        let mut followed = pin!(follow(&config, &temporal, &id, std::future::pending()));
+        let mut followed = pin!(follow(fleet, &id, std::future::pending()));
         tokio::select! {
             followed = &mut followed => followed?,
             error = stack.broken() => return Err(error),

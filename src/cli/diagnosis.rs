@@ -17,13 +17,14 @@ use tidegate_workflows::{
 
 use crate::{
     config::Config,
-    temporal::{Batch, NoProgress, Temporal},
+    temporal::{Batch, NoProgress},
 };
 
 use self::waits::FailingStep;
 pub(super) use self::waits::Waits;
 use super::{
     advice,
+    fleet::Fleet,
     format::{self, count, duration, plural},
     keys,
     snapshot::{binds, unused},
@@ -77,12 +78,8 @@ pub(super) struct Diagnosis {
 }
 
 /// Diagnoses a running batch.
-pub(super) async fn diagnose(
-    config: &Config,
-    limiter: &Quota,
-    temporal: &Temporal,
-    batch: &Batch,
-) -> anyhow::Result<Diagnosis> {
+pub(super) async fn diagnose(fleet: Fleet<'_>, batch: &Batch) -> anyhow::Result<Diagnosis> {
+    let Fleet { config, limiter, temporal } = fleet;
     let class = read_class(&temporal.input(&batch.id).await?, config);
     let pending = temporal.pending(&batch.id).await?;
     // Read after the activities: a worker registers before it takes an activity.

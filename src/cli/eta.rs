@@ -16,15 +16,15 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use tidegate_quota::{Amounts, Limited, ModelQuota, PerDimension, Quota, Snapshot};
+use tidegate_quota::{Amounts, Limited, ModelQuota, PerDimension, Snapshot};
 use tidegate_types::{Charge, Lane, ModelId, Spend};
 use tidegate_workflows::contract::Progress;
 
 use super::{
     diagnosis::{self, Class, Diagnosis, Waits},
+    fleet::Fleet,
     format,
 };
-use crate::{config::Config, temporal::Temporal};
 
 /// Maximum number of other batches that are asked for their remaining work, when one batch is
 /// shown.
@@ -190,9 +190,7 @@ fn use_of_a_call(spend: &Spend, charge: &Charge, seen: &Snapshot) -> Option<PerD
 /// The time until a diagnosed batch is done at the same time as the other batches, which are asked;
 /// `None` if unknown.
 pub(in crate::cli) async fn time_left(
-    config: &Config,
-    limiter: &Quota,
-    temporal: &Temporal,
+    fleet: Fleet<'_>,
     id: &str,
     look: &Diagnosis,
 ) -> Option<Duration> {
@@ -204,14 +202,12 @@ pub(in crate::cli) async fn time_left(
         return format::parse_time(progress.eta.as_deref()).and_then(format::time_until);
     };
     let (model, seen) = look.quota.as_ref()?;
-    Some(own.time_left(&estimate_others(config, limiter, temporal, id, (model, seen)).await))
+    Some(own.time_left(&estimate_others(fleet, id, (model, seen)).await))
 }
 
 /// Needs of the other running batches of this model.
 async fn estimate_others(
-    config: &Config,
-    limiter: &Quota,
-    temporal: &Temporal,
+    Fleet { config, limiter, temporal }: Fleet<'_>,
     id: &str,
     quota: (&ModelQuota, &Snapshot),
 ) -> Vec<Estimate> {
@@ -238,10 +234,8 @@ async fn estimate_others(
 
 /// Estimates the end of the batch that is followed.
 pub(in crate::cli) struct EtaTracker<'a> {
-    config: &'a Config,
-    temporal: &'a Temporal,
+    fleet: Fleet<'a>,
     id: &'a str,
-    limiter: Option<Quota>,
     class: Option<Class>,
     looked: Option<Instant>,
     quota: Option<(ModelQuota, Snapshot)>,
@@ -253,12 +247,10 @@ pub(in crate::cli) struct EtaTracker<'a> {
 }
 
 impl<'a> EtaTracker<'a> {
-    pub(in crate::cli) fn new(config: &'a Config, temporal: &'a Temporal, id: &'a str) -> Self {
+    pub(in crate::cli) fn new(fleet: Fleet<'a>, id: &'a str) -> Self {
         Self {
-            config,
-            temporal,
+            fleet,
             id,
-            limiter: config.quota().ok(),
             class: None,
             looked: None,
             quota: None,
@@ -291,10 +283,6 @@ impl<'a> EtaTracker<'a> {
         Some(seen.pause.saturating_sub(looked.elapsed())).filter(|left| !left.is_zero())
     }
 
-    pub(in crate::cli) fn limiter(&self) -> Option<&Quota> {
-        self.limiter.as_ref()
-    }
-
     /// The cause, if an operator has paused the model until it is resumed.
     pub(in crate::cli) fn held(&self) -> Option<&str> {
         self.held.as_deref()
@@ -306,13 +294,13 @@ impl<'a> EtaTracker<'a> {
     }
 
     async fn refresh(&mut self) {
-        if let Ok(pending) = self.temporal.pending(self.id).await {
+        let Fleet { config, limiter, temporal } = self.fleet;
+        if let Ok(pending) = temporal.pending(self.id).await {
             self.under_way = Waits::count(&pending, None).spent;
         }
-        let Some(limiter) = &self.limiter else { return };
         if self.class.is_none() {
-            let input = self.temporal.input(self.id).await.ok();
-            self.class = input.map(|input| diagnosis::read_class(&input, self.config));
+            let input = temporal.input(self.id).await.ok();
+            self.class = input.map(|input| diagnosis::read_class(&input, config));
         }
         let Some(class) = &self.class else { return };
         self.quota = diagnosis::decisive_quota(limiter, class).await.0;
@@ -320,8 +308,7 @@ impl<'a> EtaTracker<'a> {
         let held = |(model, seen): &(_, _)| diagnosis::held(model, seen, &holds);
         self.held = self.quota.as_ref().and_then(held);
         if let Some((model, seen)) = &self.quota {
-            self.others =
-                estimate_others(self.config, limiter, self.temporal, self.id, (model, seen)).await;
+            self.others = estimate_others(self.fleet, self.id, (model, seen)).await;
         }
     }
 }

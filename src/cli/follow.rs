@@ -18,7 +18,8 @@ use crate::{
 };
 
 use super::{
-    advice, diagnosis, eta::EtaTracker, exit::Outcome, format, output, sample_report, summary,
+    advice, diagnosis, eta::EtaTracker, exit::Outcome, fleet::Fleet, format, output, sample_report,
+    summary,
 };
 
 /// The interval of progress queries: at first, and for a long batch. Each query is an action, which
@@ -55,13 +56,13 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
-    let temporal = Temporal::open(config).await?;
+    let (limiter, temporal) = (&config.quota()?, &Temporal::open(config).await?);
     let id = match args.workflow_id {
         Some(id) => id,
         None => temporal.newest().await?.id,
     };
     let wanted = EndDisplay { as_json: args.json, ..EndDisplay::default() };
-    follow_to_end(config, &temporal, &id, wanted, |_| None).await
+    follow_to_end(Fleet { config, limiter, temporal }, &id, wanted, |_| None).await
 }
 
 /// The way in which a batch's end is shown.
@@ -76,13 +77,12 @@ pub(super) struct EndDisplay<'a> {
 
 /// Follows a batch and shows its end. `hint` returns the remedy for a batch that broke.
 pub(super) async fn follow_to_end(
-    config: &Config,
-    temporal: &Temporal,
+    fleet: Fleet<'_>,
     id: &str,
     EndDisplay { as_json, sample, at_least }: EndDisplay<'_>,
     hint: impl Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Outcome> {
-    match follow(config, temporal, id, signal::stop()).await? {
+    match follow(fleet, id, signal::stop()).await? {
         Followed::Detached => {
             output::print_message(&format!(
                 "detached; the batch goes on. Follow it again with: tidegate follow {id}"
@@ -90,12 +90,13 @@ pub(super) async fn follow_to_end(
             Ok(Outcome::Done)
         }
         Followed::Ended(Ending::Completed(progress)) => {
-            let closed = temporal.describe(id).await.ok().and_then(|batch| batch.closed);
+            let closed = fleet.temporal.describe(id).await.ok().and_then(|batch| batch.closed);
             let took = summary::time_taken(&progress, closed);
             let outcome =
-                summary::show_completed(config, id, &progress, as_json, at_least, took).await?;
+                summary::show_completed(fleet.config, id, &progress, as_json, at_least, took)
+                    .await?;
             if let Some(job) = sample.filter(|_| !as_json) {
-                sample_report::show(config, job).await?;
+                sample_report::show(fleet.config, job).await?;
             }
             Ok(outcome)
         }
@@ -116,16 +117,15 @@ pub(super) async fn follow_to_end(
 
 /// Shows a batch's progress on stderr.
 pub(super) async fn follow(
-    config: &Config,
-    temporal: &Temporal,
+    fleet: Fleet<'_>,
     id: &str,
     detach: impl Future<Output = ()>,
 ) -> anyhow::Result<Followed> {
     let mut bar = Bar::new();
     let followed = tokio::select! {
-        ending = wait_for_end(temporal, id) => ending.map(Followed::Ended),
+        ending = wait_for_end(fleet.temporal, id) => ending.map(Followed::Ended),
         () = detach => Ok(Followed::Detached),
-        never = show_progress(config, temporal, id, &mut bar) => match never {},
+        never = show_progress(fleet, id, &mut bar) => match never {},
     };
     bar.end();
     followed
@@ -153,15 +153,11 @@ async fn wait_for_end(temporal: &Temporal, id: &str) -> anyhow::Result<Ending> {
     }
 }
 
-async fn show_progress(
-    config: &Config,
-    temporal: &Temporal,
-    id: &str,
-    bar: &mut Bar,
-) -> std::convert::Infallible {
+async fn show_progress(fleet: Fleet<'_>, id: &str, bar: &mut Bar) -> std::convert::Infallible {
+    let temporal = fleet.temporal;
     let (mut unanswered, mut ended, mut since) = (0, 0, Instant::now());
     let began = Instant::now();
-    let (mut stands, mut ahead) = (None, EtaTracker::new(config, temporal, id));
+    let (mut stands, mut ahead) = (None, EtaTracker::new(fleet, id));
     loop {
         match temporal.progress(id).await {
             Ok(mut progress) => {
@@ -170,7 +166,7 @@ async fn show_progress(
                     (ended, since, stands) = (progress.totals.ended(), Instant::now(), None);
                 } else if since.elapsed() >= STANDS_AFTER {
                     since = Instant::now();
-                    stands = find_cause(config, temporal, id).await;
+                    stands = find_cause(fleet, id).await;
                 }
                 let left = ahead.time_left(&progress).await;
                 progress.totals.spend += ahead.under_way();
@@ -183,8 +179,7 @@ async fn show_progress(
                 if let Ok(batch) = temporal.describe(id).await
                     && batch.is_running()
                 {
-                    let limiter = ahead.limiter();
-                    bar.note(&advice::no_worker(temporal, &batch.task_queue, limiter).await);
+                    bar.note(&advice::no_worker(fleet, &batch.task_queue).await);
                 }
             }
             // A batch that has just started cannot answer yet.
@@ -204,10 +199,9 @@ async fn show_progress(
 }
 
 /// The cause, if the batch stands still.
-async fn find_cause(config: &Config, temporal: &Temporal, id: &str) -> Option<String> {
-    let batch = temporal.describe(id).await.ok()?;
-    let cause =
-        diagnosis::diagnose(config, &config.quota().ok()?, temporal, &batch).await.ok()?.cause;
+async fn find_cause(fleet: Fleet<'_>, id: &str) -> Option<String> {
+    let batch = fleet.temporal.describe(id).await.ok()?;
+    let cause = diagnosis::diagnose(fleet, &batch).await.ok()?.cause;
     cause.stands.then_some(cause.sentence)
 }
 

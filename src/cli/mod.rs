@@ -14,6 +14,7 @@
 //! * `paths`: documents and results as paths and URLs, and a batch's id made from them
 //! * `follow`: follows a batch; `summary`: shows its end; `failed`: its failures by type;
 //!   `batch_report`: reads the report in its output; `webhook`: the delivery of its webhook
+//! * `fleet`: the services that know the state of batches
 //! * `diagnosis`: the cause that holds a batch back; `trouble`: recent faults of calls; `keys`:
 //!   refused keys; `advice`: remedies
 
@@ -34,6 +35,7 @@ mod eta;
 mod exit;
 mod extract;
 mod failed;
+mod fleet;
 mod follow;
 mod format;
 mod keys;

@@ -18,6 +18,7 @@ use super::{
     agreement,
     batch_flags::BatchFlags,
     exit::{Outcome, usage},
+    fleet::Fleet,
     follow::{self, EndDisplay},
     output, paths, summary,
 };
@@ -91,7 +92,8 @@ async fn start(
         [source, &input.output].into_iter().chain(input.truth.as_deref()).collect();
     let hint = |why: &str| paths::roots_hint(why, config, &places);
     let wanted = EndDisplay { as_json: args.json, sample, at_least: args.at_least };
-    follow::follow_to_end(config, &temporal, id, wanted, hint).await
+    let fleet = Fleet { config, limiter: &config.quota()?, temporal: &temporal };
+    follow::follow_to_end(fleet, id, wanted, hint).await
 }
 
 /// Follows a running batch with an equal input; a running batch with another input is an error.

@@ -10,6 +10,7 @@ use super::{
     batch_report::BatchReport,
     exit::Outcome,
     failed,
+    fleet::Fleet,
     format::{self, count},
     output::{self, Table},
     snapshot::{self, BatchView, Known},
@@ -33,21 +34,22 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
-    let temporal = Temporal::open(config).await?;
+    let (limiter, temporal) = (&config.quota()?, &Temporal::open(config).await?);
+    let fleet = Fleet { config, limiter, temporal };
     match &args.workflow_id {
-        Some(id) => one(config, &temporal, id, args.json).await?,
-        None => list(config, &temporal, args.limit as usize, args.json).await?,
+        Some(id) => one(fleet, id, args.json).await?,
+        None => list(fleet, args.limit as usize, args.json).await?,
     }
     Ok(Outcome::Done)
 }
 
-async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()> {
-    let batch = temporal.describe(id).await?;
+async fn one(fleet: Fleet<'_>, id: &str, as_json: bool) -> anyhow::Result<()> {
+    let batch = fleet.temporal.describe(id).await?;
     let webhook = match batch.is_running() {
         true => None,
-        false => webhook::sentence(temporal, &batch).await,
+        false => webhook::sentence(fleet.temporal, &batch).await,
     };
-    let seen = snapshot::inspect_batch_alone(config, &config.quota()?, temporal, batch).await;
+    let seen = snapshot::inspect_batch_alone(fleet, batch).await;
     if as_json {
         let mut value = seen.value()?;
         // These two fields are always present.
@@ -59,7 +61,7 @@ async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> a
     }
     let mut rows = rows(&seen);
     if let Known::Progress(progress) = &seen.known {
-        let full_price = BatchReport::read(config, progress).await.full_price;
+        let full_price = BatchReport::read(fleet.config, progress).await.full_price;
         rows.extend(full_price.map(|why| ("note", why)));
     }
     rows.extend(webhook.map(|told| ("webhook", told)));
@@ -98,21 +100,17 @@ fn rows(seen: &BatchView) -> Vec<(&'static str, String)> {
     rows
 }
 
-async fn list(
-    config: &Config,
-    temporal: &Temporal,
-    limit: usize,
-    as_json: bool,
-) -> anyhow::Result<()> {
+async fn list(fleet: Fleet<'_>, limit: usize, as_json: bool) -> anyhow::Result<()> {
+    let temporal = fleet.temporal;
     // One extra entry shows whether there are more.
-    let (mut batches, limiter) = (temporal.list(limit.saturating_add(1)).await?, &config.quota()?);
+    let mut batches = temporal.list(limit.saturating_add(1)).await?;
     let is_cut = batches.len() > limit;
     batches.truncate(limit);
     let asked = batches.into_iter().map(|batch| async move {
         if batch.is_running() {
-            return snapshot::inspect_batch(config, limiter, temporal, batch).await;
+            return snapshot::inspect_batch(fleet, batch).await;
         }
-        let known = snapshot::known(limiter, temporal, &batch).await;
+        let known = snapshot::known(fleet, &batch).await;
         BatchView::listed(batch, known)
     });
     let mut batches: Vec<BatchView> = stream::iter(asked).buffered(AT_ONCE).collect().await;

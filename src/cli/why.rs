@@ -17,6 +17,7 @@ use super::{
     eta,
     exit::Outcome,
     failed,
+    fleet::Fleet,
     format::{self, count, duration},
     keys, output,
     snapshot::{ModelView, Sources},
@@ -44,9 +45,9 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         show_ended(config, &temporal, &batch, args.json).await?;
         return Ok(Outcome::Done);
     }
-    let limiter = config.quota()?;
-    let look = diagnosis::diagnose(config, &limiter, &temporal, &batch).await?;
-    let left = eta::time_left(config, &limiter, &temporal, &batch.id, &look).await;
+    let fleet = Fleet { config, limiter: &config.quota()?, temporal: &temporal };
+    let look = diagnosis::diagnose(fleet, &batch).await?;
+    let left = eta::time_left(fleet, &batch.id, &look).await;
     if args.json {
         let mut value = value(&batch, &look);
         value["eta"] = left.map(|left| format::rfc3339(SystemTime::now() + left)).into();

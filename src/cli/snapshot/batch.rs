@@ -4,7 +4,6 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use tidegate_quota::Quota;
 use tidegate_workflows::contract::Progress;
 
 use crate::{
@@ -13,10 +12,10 @@ use crate::{
         diagnosis::{self, Cause, Diagnosis},
         eta::{self, Estimate},
         failed::{self, Failed},
+        fleet::Fleet,
         format, paths, summary,
     },
-    config::Config,
-    temporal::{Batch, Ending, NoProgress, Temporal, status_name},
+    temporal::{Batch, Ending, NoProgress, status_name},
 };
 
 /// The known progress of a batch.
@@ -43,12 +42,13 @@ pub(in crate::cli) struct BatchView {
 }
 
 /// Queries a running batch; reads the result of an ended batch.
-pub(in crate::cli) async fn known(limiter: &Quota, temporal: &Temporal, batch: &Batch) -> Known {
+pub(in crate::cli) async fn known(fleet: Fleet<'_>, batch: &Batch) -> Known {
+    let temporal = fleet.temporal;
     if batch.is_running() {
         return match temporal.progress(&batch.id).await {
             Ok(progress) => Known::Progress(Box::new(progress)),
             Err(NoProgress::NoWorker) => {
-                Known::Nothing(advice::no_worker(temporal, &batch.task_queue, Some(limiter)).await)
+                Known::Nothing(advice::no_worker(fleet, &batch.task_queue).await)
             }
             Err(NoProgress::Unknown) => Known::Nothing("it is gone".to_owned()),
             Err(NoProgress::Failed(error)) => Known::Nothing(format!("{error:#}")),
@@ -62,38 +62,23 @@ pub(in crate::cli) async fn known(limiter: &Quota, temporal: &Temporal, batch: &
 }
 
 /// Inspects a batch, without its effect on other batches: [`forecast`] adds that.
-pub(in crate::cli) async fn inspect(
-    config: &Config,
-    limiter: &Quota,
-    temporal: &Temporal,
-    batch: Batch,
-) -> BatchView {
-    inspect_and_diagnose(config, limiter, temporal, batch).await.0
+pub(in crate::cli) async fn inspect(fleet: Fleet<'_>, batch: Batch) -> BatchView {
+    inspect_and_diagnose(fleet, batch).await.0
 }
 
 /// Inspects a batch, and estimates its end with the other batches at the same time.
-pub(in crate::cli) async fn inspect_alone(
-    config: &Config,
-    limiter: &Quota,
-    temporal: &Temporal,
-    batch: Batch,
-) -> BatchView {
-    let (mut seen, look) = inspect_and_diagnose(config, limiter, temporal, batch).await;
+pub(in crate::cli) async fn inspect_alone(fleet: Fleet<'_>, batch: Batch) -> BatchView {
+    let (mut seen, look) = inspect_and_diagnose(fleet, batch).await;
     if let Some(look) = &look {
-        seen.left = eta::time_left(config, limiter, temporal, seen.id(), look).await;
+        seen.left = eta::time_left(fleet, seen.id(), look).await;
     }
     seen
 }
 
-async fn inspect_and_diagnose(
-    config: &Config,
-    limiter: &Quota,
-    temporal: &Temporal,
-    batch: Batch,
-) -> (BatchView, Option<Diagnosis>) {
-    let mut known = known(limiter, temporal, &batch).await;
+async fn inspect_and_diagnose(fleet: Fleet<'_>, batch: Batch) -> (BatchView, Option<Diagnosis>) {
+    let mut known = known(fleet, &batch).await;
     let look = match batch.is_running() {
-        true => diagnosis::diagnose(config, limiter, temporal, &batch).await.ok(),
+        true => diagnosis::diagnose(fleet, &batch).await.ok(),
         false => None,
     };
     if let (Known::Progress(progress), Some(look)) = (&mut known, &look) {
@@ -102,7 +87,7 @@ async fn inspect_and_diagnose(
     let outlook = look.as_ref().and_then(Estimate::from_diagnosis);
     let cause = look.as_ref().map(|look| look.cause.clone());
     let failed = match &known {
-        Known::Progress(progress) => failed::by_type(config, progress).await,
+        Known::Progress(progress) => failed::by_type(fleet.config, progress).await,
         Known::Nothing(_) => Vec::new(),
     };
     (BatchView { batch, known, cause, failed, outlook, left: None }, look)

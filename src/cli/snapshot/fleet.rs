@@ -21,7 +21,7 @@ use super::{
     worker::WorkerView,
 };
 use crate::{
-    cli::format,
+    cli::{fleet::Fleet, format},
     config::Config,
     temporal::{Batch, Temporal},
 };
@@ -177,11 +177,12 @@ impl SnapshotCache {
         ended: &HashMap<(String, Option<SystemTime>), BatchView>,
     ) -> anyhow::Result<Vec<BatchView>> {
         let temporal = &self.temporal().await?;
+        let fleet = Fleet { config: &self.config, limiter: &self.quota, temporal };
         let listed = temporal.list(BATCHES).await?;
         let asked = listed.into_iter().map(|batch| async move {
             match ended.get(&key(&batch)) {
                 Some(seen) if !batch.is_running() => seen.clone(),
-                _ => batch::inspect(&self.config, &self.quota, temporal, batch).await,
+                _ => batch::inspect(fleet, batch).await,
             }
         });
         let mut seen: Vec<BatchView> = stream::iter(asked).buffered(AT_ONCE).collect().await;
