@@ -87,7 +87,7 @@ async fn with_tidegate(samples: &Samples, folder: &Path, keep: bool) -> anyhow::
         if keep {
             output::print_message(&format!(
                 "\nTemporal's UI is at {}; Ctrl-C ends it all",
-                stack.temporal().ui()
+                stack.temporal.ui()
             ));
             tokio::select! {
                 error = stack.broken() => return Err(error),
@@ -102,10 +102,10 @@ async fn with_tidegate(samples: &Samples, folder: &Path, keep: bool) -> anyhow::
 }
 
 async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow::Result<Report> {
-    let config = stack.config().clone();
+    let config = stack.config.clone();
     let temporal = Temporal::open(&config).await?;
     let id = format!("demo-{}", chrono::Local::now().format("%Y%m%d-%H%M%S"));
-    let page = stack.temporal().workflow_page(&id);
+    let page = stack.temporal.workflow_page(&id);
     output::print_message(&format!(
         "{} documents, {} at {} tokens a minute",
         samples.documents.len(),
@@ -148,8 +148,8 @@ fn report(
     folder: &Path,
     page: String,
 ) -> anyhow::Result<Report> {
-    let account =
-        stack.simulator().context("the demo's stack has a simulator")?.account().model(DEMO.model);
+    let simulator = stack.simulator.as_ref().context("the demo's stack has a simulator")?;
+    let account = simulator.account().model(DEMO.model);
     let folder = folder.display();
     Ok(Report {
         title: "with tidegate".to_owned(),

@@ -4,6 +4,7 @@
 use std::{net::IpAddr, path::PathBuf};
 
 use anyhow::Context;
+use futures::FutureExt as _;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::{
@@ -29,16 +30,13 @@ pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
         None
     });
     let (told, stop) = oneshot::channel();
-    let stop = async {
-        let _ = stop.await;
-    };
     let signals = async {
         signal::stop().await;
         let _ = told.send(());
         signal::stop().await;
     };
     tokio::select! {
-        ended = Box::pin(worker::run(config, &telemetry, stop)) => ended.map(|()| Outcome::Done),
+        ended = Box::pin(worker::run(config, &telemetry, stop.map(drop))) => ended.map(|()| Outcome::Done),
         () = signals => {
             output::print_message("ended by a second signal; provider calls under way are cut off, and other workers repeat them");
             // Returning would wait for reads and writes that may hang.
@@ -79,7 +77,7 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
     output::print_message("starting …");
     let mut stack =
         Box::pin(Stack::start(Options { config, simulated, roots: Vec::new() })).await?;
-    let page = page::start_for_one(stack.config()).await;
+    let page = page::start_for_one(&stack.config).await;
     let door = Box::pin(DevDoor::start(&stack)).await;
     let door = door.inspect_err(|error| tracing::warn!("no HTTP door: {error:#}")).ok();
     let shown = show_addresses(&stack, page.as_ref(), door.as_ref());
@@ -110,12 +108,12 @@ struct DevDoor {
 
 impl DevDoor {
     async fn start(stack: &Stack) -> anyhow::Result<Self> {
-        let mut config = stack.config().clone();
+        let mut config = stack.config.clone();
         if config.serve.address().is_none() {
             config.serve.listen = "127.0.0.1:0".to_owned();
         }
         let (key, file) =
-            (format!("{:032x}", rand::random::<u128>()), stack.folder().join("door-key"));
+            (format!("{:032x}", rand::random::<u128>()), stack.folder.path().join("door-key"));
         std::fs::write(&file, &key).with_context(|| format!("writing {}", file.display()))?;
         let entry = ServeKey { key_file: Some(file), ..ServeKey::default() };
         config.serve.keys.insert("dev".to_owned(), entry);
@@ -124,10 +122,7 @@ impl DevDoor {
         let url = format!("http://{}", door.address());
         let running = tokio::spawn(async move {
             let telemetry = telemetry::start(None).await;
-            let stopped = async {
-                let _ = stopped.await;
-            };
-            if let Err(error) = Box::pin(door.run(&telemetry, stopped)).await {
+            if let Err(error) = Box::pin(door.run(&telemetry, stopped.map(drop))).await {
                 tracing::warn!("the HTTP door ended: {error:#}");
             }
         });
@@ -145,11 +140,11 @@ fn show_addresses(
     page: Option<&Page>,
     door: Option<&DevDoor>,
 ) -> anyhow::Result<()> {
-    let file = stack.folder().join("tidegate.toml");
-    std::fs::write(&file, show::toml(stack.config()))
+    let file = stack.folder.path().join("tidegate.toml");
+    std::fs::write(&file, show::toml(&stack.config))
         .with_context(|| format!("writing {}", file.display()))?;
     output::print_data(&output::pairs(&addresses(stack, page, door)))?;
-    let models = stack.config().model_names();
+    let models = stack.config.model_names();
     let example = models.first().map_or("provider:model", String::as_str);
     output::print_message(&format!(
         "\nIn another terminal:\n\n  export TIDEGATE_CONFIG={}\n  tidegate run DOCUMENTS --output out/ --instructions \"Summarise in three points.\" --model {example}\n  tidegate status\n\nCtrl-C ends everything; nothing is kept.",
@@ -163,7 +158,7 @@ fn addresses(
     page: Option<&Page>,
     door: Option<&DevDoor>,
 ) -> Vec<(&'static str, String)> {
-    let config = stack.config();
+    let config = &stack.config;
     let mut rows: Vec<_> =
         page.map(|page| ("the page", page.url_with_token())).into_iter().collect();
     if let Some(door) = door {
@@ -171,29 +166,24 @@ fn addresses(
         rows.push(("its key", door.key.clone()));
     }
     rows.extend([
-        ("Temporal UI", stack.temporal().ui()),
-        ("Temporal", stack.temporal().address()),
-        ("Redis", stack.redis().url()),
+        ("Temporal UI", stack.temporal.ui()),
+        ("Temporal", stack.temporal.address()),
+        ("Redis", stack.redis.url()),
     ]);
-    if let Some(simulator) = stack.simulator() {
+    if let Some(simulator) = &stack.simulator {
         let url = simulator.base_url();
         rows.push(("anthropic", url.clone()));
         rows.push(("openai", format!("{url}/v1")));
         rows.push(("account", format!("{url}/account")));
     }
-    rows.extend(stack.metrics().map(|bound| ("metrics", format!("http://{bound}/metrics"))));
+    rows.extend(
+        stack.telemetry.bound().map(|bound| ("metrics", format!("http://{bound}/metrics"))),
+    );
     rows.push(("task queue", config.temporal.task_queue.clone()));
     rows.push(("models", config.model_names().join(", ")));
-    rows.push((
-        "documents and results under",
-        config
-            .storage
-            .roots
-            .iter()
-            .map(|root| paths::display_url(root))
-            .collect::<Vec<_>>()
-            .join(", "),
-    ));
+    let roots: Vec<String> =
+        config.storage.roots.iter().map(|root| paths::display_url(root)).collect();
+    rows.push(("documents and results under", roots.join(", ")));
     rows
 }
 

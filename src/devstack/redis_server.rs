@@ -20,7 +20,7 @@ const READY_WITHIN: Duration = Duration::from_secs(15);
 /// A running `redis-server` or `valkey-server`.
 #[derive(Debug)]
 pub struct RedisServer {
-    child: Child,
+    pub(super) child: Child,
     port: u16,
     // Removed on drop.
     _folder: TempDir,
@@ -68,16 +68,6 @@ impl RedisServer {
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
-
-    /// Resolves when the server ends by itself.
-    pub async fn ended(&mut self) -> anyhow::Error {
-        self.child.ended().await
-    }
-
-    /// Ends it.
-    pub async fn stop(self) {
-        self.child.stop().await;
-    }
 }
 
 async fn ping(port: u16) -> anyhow::Result<()> {
@@ -106,7 +96,7 @@ mod tests {
         let port = server.port;
         assert_eq!(server.url(), format!("redis://127.0.0.1:{port}"));
         ping(port).await.unwrap();
-        server.stop().await;
+        server.child.stop().await;
         assert!(ping(port).await.is_err());
     }
 }

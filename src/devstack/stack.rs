@@ -1,13 +1,13 @@
 //! The whole stack: Temporal, Redis, the simulated provider and one worker.
 
 use std::{
-    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
 };
 
 use anyhow::{Context, anyhow};
+use futures::FutureExt as _;
 use tempfile::TempDir;
 use tidegate_simulator::Simulator;
 use tokio::{sync::oneshot, task::LocalSet};
@@ -44,12 +44,15 @@ pub struct Options {
 pub struct Stack {
     // In the order in which they must be dropped.
     worker: WorkerThread,
-    telemetry: Arc<Telemetry>,
-    simulator: Option<Simulator>,
-    temporal: TemporalServer,
-    redis: RedisServer,
-    config: Config,
-    folder: TempDir,
+    pub(crate) telemetry: Arc<Telemetry>,
+    /// The simulated provider, if there is one.
+    pub(crate) simulator: Option<Simulator>,
+    pub(crate) temporal: TemporalServer,
+    pub(crate) redis: RedisServer,
+    /// The configuration that the worker runs with.
+    pub(crate) config: Config,
+    /// A folder that is removed with the stack.
+    pub(crate) folder: TempDir,
 }
 
 impl Stack {
@@ -94,42 +97,12 @@ impl Stack {
         Ok(Self { worker, telemetry, simulator, temporal, redis, config, folder })
     }
 
-    /// The configuration that the worker runs with.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// A folder that is removed with the stack.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// The Temporal server.
-    pub fn temporal(&self) -> &TemporalServer {
-        &self.temporal
-    }
-
-    /// The Redis server.
-    pub fn redis(&self) -> &RedisServer {
-        &self.redis
-    }
-
-    /// The simulated provider, if there is one.
-    pub fn simulator(&self) -> Option<&Simulator> {
-        self.simulator.as_ref()
-    }
-
-    /// The address of `/metrics`.
-    pub fn metrics(&self) -> Option<SocketAddr> {
-        self.telemetry.bound()
-    }
-
     /// Resolves when a part of the stack ends by itself, with the reason.
     pub async fn broken(&mut self) -> anyhow::Error {
         tokio::select! {
             error = self.worker.ended() => error,
-            error = self.temporal.ended() => error,
-            error = self.redis.ended() => error,
+            error = self.temporal.child.ended() => error,
+            error = self.redis.child.ended() => error,
         }
     }
 
@@ -143,7 +116,7 @@ impl Stack {
         if let Some(simulator) = self.simulator {
             simulator.shutdown().await;
         }
-        tokio::join!(self.temporal.stop(), self.redis.stop());
+        tokio::join!(self.temporal.child.stop(), self.redis.child.stop());
         worked
     }
 }
@@ -218,10 +191,6 @@ fn work(
         .enable_all()
         .build()
         .context("no runtime for the worker")?;
-    LocalSet::new().block_on(&runtime, async {
-        let shutdown = async {
-            let _ = stopped.await;
-        };
-        Box::pin(worker::run(config, telemetry, shutdown)).await
-    })
+    let run = Box::pin(worker::run(config, telemetry, stopped.map(drop)));
+    LocalSet::new().block_on(&runtime, run)
 }

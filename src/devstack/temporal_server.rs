@@ -39,7 +39,7 @@ const SETTINGS: [&str; 4] = [
 /// A running `temporal server start-dev`.
 #[derive(Debug)]
 pub struct TemporalServer {
-    child: Child,
+    pub(super) child: Child,
     port: u16,
     ui_port: u16,
 }
@@ -94,16 +94,6 @@ impl TemporalServer {
     /// The web UI's page of one workflow.
     pub fn workflow_page(&self, id: &str) -> String {
         format!("{}/namespaces/{NAMESPACE}/workflows/{id}", self.ui())
-    }
-
-    /// Resolves when the server ends by itself.
-    pub async fn ended(&mut self) -> anyhow::Error {
-        self.child.ended().await
-    }
-
-    /// Ends it, and with it all histories.
-    pub async fn stop(self) {
-        self.child.stop().await;
     }
 }
 
@@ -170,7 +160,7 @@ mod tests {
         let (port, config) = (server.port, Config::default());
         assert_eq!(server.address(), format!("127.0.0.1:{port}"));
         TcpStream::connect(("127.0.0.1", server.ui_port)).await.unwrap();
-        server.stop().await;
+        server.child.stop().await;
         assert!(answers(port, &config).await.is_err());
     }
 }
