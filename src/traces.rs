@@ -61,18 +61,13 @@ const LONGEST_ERROR: usize = 300;
 static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
 /// Whether the variables switch traces on.
-enum Switch {
-    Off,
-    On,
-    /// The variables ask for something that this program does not support.
-    Invalid(String),
-}
-
-/// Reads the variables.
-fn read_switch(variable: impl Fn(&str) -> Option<String>) -> Switch {
+///
+/// # Errors
+/// They ask for something that this program does not support.
+fn is_on(variable: impl Fn(&str) -> Option<String>) -> Result<bool, String> {
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     if variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-        return Switch::Off;
+        return Ok(false);
     }
     let named = |name: &str| {
         variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"))
@@ -81,16 +76,16 @@ fn read_switch(variable: impl Fn(&str) -> Option<String>) -> Switch {
     match variable("OTEL_TRACES_EXPORTER").as_deref() {
         Some("otlp") => {}
         None if named("ENDPOINT").is_some() => {}
-        None | Some("none") => return Switch::Off,
+        None | Some("none") => return Ok(false),
         Some(other) => {
-            return Switch::Invalid(format!(
+            return Err(format!(
                 "OTEL_TRACES_EXPORTER is \"{other}\"; \"otlp\" and \"none\" are known"
             ));
         }
     }
     match named("PROTOCOL").as_deref() {
-        None | Some("http/protobuf") => Switch::On,
-        Some(other) => Switch::Invalid(format!(
+        None | Some("http/protobuf") => Ok(true),
+        Some(other) => Err(format!(
             "OTEL_EXPORTER_OTLP_PROTOCOL is \"{other}\"; this program speaks http/protobuf, which collectors take at port 4318"
         )),
     }
@@ -102,10 +97,8 @@ pub(crate) fn layer<S>() -> Result<Option<impl Layer<S> + Send + Sync + use<S>>,
 where
     S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
 {
-    match read_switch(|name| env::var(name).ok()) {
-        Switch::Off => return Ok(None),
-        Switch::Invalid(why) => return Err(why),
-        Switch::On => {}
+    if !is_on(|name| env::var(name).ok())? {
+        return Ok(None);
     }
     let provider = provider().map_err(|error| format!("{error:#}"))?;
     let tracer = provider.tracer("tidegate");
@@ -276,10 +269,10 @@ mod tests {
         let find = |name: &str| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
-        match read_switch(find) {
-            Switch::Off => "no".to_owned(),
-            Switch::On => "yes".to_owned(),
-            Switch::Invalid(why) => why,
+        match is_on(find) {
+            Ok(false) => "no".to_owned(),
+            Ok(true) => "yes".to_owned(),
+            Err(why) => why,
         }
     }
 
