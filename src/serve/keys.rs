@@ -20,6 +20,7 @@ pub(super) struct Keys {
 }
 
 /// A caller, known by its key.
+#[derive(Default)]
 pub(super) struct Holder {
     /// The key's name in logs, metrics and Redis.
     pub(super) name: String,
@@ -64,10 +65,8 @@ impl Keys {
         let open = open.then(|| {
             Ok::<_, anyhow::Error>(Arc::new(Holder {
                 name: OPEN.to_owned(),
-                tenant: Tenant::default(),
                 lane: Lane::new(INTERACTIVE)?,
-                models: Vec::new(),
-                secret: String::new(),
+                ..Holder::default()
             }))
         });
         Ok(Self { keys, open: open.transpose()? })

@@ -63,29 +63,28 @@ impl Problem {
         Self { status, message, names: Box::default(), again, turn: None }
     }
 
+    fn named(mut self, code: Option<&str>, param: Option<&str>) -> Self {
+        self.names.code = code.map(str::to_owned);
+        self.names.param = param.map(str::to_owned);
+        self
+    }
+
     /// A field or a header that cannot be used.
     pub(super) fn invalid(name: &str, what: &str) -> Self {
-        let mut problem = Self::new(StatusCode::BAD_REQUEST, format!("{name} {what}"));
-        problem.names.param = Some(name.to_owned());
-        problem
+        Self::new(StatusCode::BAD_REQUEST, format!("{name} {what}")).named(None, Some(name))
     }
 
     pub(super) fn no_model(name: &str) -> Self {
         let message = format!(
             "the model {name} does not exist, or this key may not ask it; GET /v1/models lists those that it may"
         );
-        let mut problem = Self::new(StatusCode::NOT_FOUND, message);
-        problem.names.code = Some("model_not_found".to_owned());
-        problem.names.param = Some("model".to_owned());
-        problem
+        Self::new(StatusCode::NOT_FOUND, message).named(Some("model_not_found"), Some("model"))
     }
 
     pub(super) fn no_key() -> Self {
         let message =
             "the key is missing or wrong; it goes as `Authorization: Bearer …` or `x-api-key: …`";
-        let mut problem = Self::new(StatusCode::UNAUTHORIZED, message);
-        problem.names.code = Some("invalid_api_key".to_owned());
-        problem
+        Self::new(StatusCode::UNAUTHORIZED, message).named(Some("invalid_api_key"), None)
     }
 
     /// The problem when this replica is stopping; other replicas still answer.
@@ -96,10 +95,8 @@ impl Problem {
 
     /// The problem when the call's turn is this far away. No call was made.
     pub(super) fn later(failure: &Failure, turn: Duration, ticket: Option<String>) -> Self {
-        let mut problem = Self::from_failure(failure);
-        problem.turn = Some((turn, ticket));
-        problem.again = Some(true);
-        problem
+        let turn = Some((turn, ticket));
+        Self { turn, again: Some(true), ..Self::from_failure(failure) }
     }
 
     /// The problem when Temporal does not answer. Its address stays out of the client's message.
@@ -130,9 +127,7 @@ impl Problem {
             }
             _ => (StatusCode::BAD_REQUEST, None, None),
         };
-        let mut problem = Self { again, ..Self::new(status, failure.message.clone()) };
-        problem.names.code = code.map(str::to_owned);
-        problem
+        Self { again, ..Self::new(status, failure.message.clone()) }.named(code, None)
     }
 
     /// The problem when the provider refused or failed: its status, its names, and its message
