@@ -41,7 +41,7 @@ impl ClientCall {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Self, Problem> {
-        let wait = Wait::from_headers(&headers, door.max_wait, Instant::now())?;
+        let wait = Wait::from_headers(&headers, *door.config.serve.max_wait, Instant::now())?;
         let fields = Fields::read(&body).map_err(|error| {
             Problem::new(axum::http::StatusCode::BAD_REQUEST, error.to_string())
         })?;

@@ -23,18 +23,14 @@ const USAGE_REFUSED_FOR: Duration = Duration::from_secs(60 * 60);
 pub(super) struct Door {
     pub(super) services: Services,
     pub(super) bound: SocketAddr,
-    pub(super) max_wait: Duration,
-    pub(super) max_body: usize,
     pub(super) keys: Keys,
     /// The folder of uploaded files and batches; each key has its own folder below it.
     pub(super) files: Option<Location>,
-    pub(super) keep_files: Duration,
     /// The configured lanes.
     pub(super) lanes: Vec<Lane>,
-    pub(super) speaks_tls: bool,
     /// Opened for the first batch: other calls need no Temporal.
     temporal: OnceCell<Temporal>,
-    config: Config,
+    pub(super) config: Config,
     /// Names of configured models and of routes.
     pub(super) names: Vec<String>,
     /// Models that refuse to report a stream's usage, and when each was last seen to do so.
@@ -56,15 +52,11 @@ impl Door {
             config.model_names().into_iter().chain(config.routes.keys().cloned()).collect();
         Ok(Self {
             files: files.transpose().context("serve.files")?,
-            keep_files: *config.serve.keep_files,
             lanes: config.quota_lanes()?.iter().map(|(lane, _)| lane.clone()).collect(),
-            speaks_tls: config.serve.tls_certificate_file.is_some(),
             temporal: OnceCell::new(),
             config: config.clone(),
             services,
             bound,
-            max_wait: *config.serve.max_wait,
-            max_body: usize::try_from(*config.serve.max_body).unwrap_or(usize::MAX),
             keys,
             names: names.into_iter().collect(),
             refuse_usage: Mutex::default(),

@@ -161,8 +161,8 @@ async fn answer_call(
     let form = Form::from_request(operation.path(), &headers);
     let line = AccessLine::new(operation.path(), &holder.name);
     let read = async {
-        let body =
-            read_whole_body(body, door.max_body, "shorten it, or raise serve.max-body").await?;
+        let most = usize::try_from(*door.config.serve.max_body).unwrap_or(usize::MAX);
+        let body = read_whole_body(body, most, "shorten it, or raise serve.max-body").await?;
         ClientCall::read(door, Arc::clone(holder), operation, headers, body)
     };
     let result = match read.await {

@@ -194,7 +194,7 @@ impl Batch {
         ended: Course,
     ) -> Result<Self, Problem> {
         // The output is removed with its batch in any case.
-        let batch_goes_at = self.asked.created_at + door.keep_files.as_secs();
+        let batch_goes_at = self.asked.created_at + door.config.serve.keep_files.as_secs();
         let wanted = self.asked.output_seconds.zip(ended.ended_at).map(|(keep, at)| at + keep);
         let output_expires_at = wanted.map(|wanted| wanted.min(batch_goes_at));
         let course = Course { output_expires_at, ..ended };

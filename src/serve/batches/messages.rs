@@ -38,7 +38,7 @@ pub(super) async fn create(
     let id = Kind::MessageBatch.new_id();
     let requests = place.requests(&id);
     let seen = requests::store(&requests, body).await?;
-    let window = ("24h", WINDOW.min(door.keep_files));
+    let window = ("24h", WINDOW.min(*door.config.serve.keep_files));
     let asked = BatchRequest::new(id, Operation::Messages.path(), window, &seen);
     let new = NewBatch { asked, lane, mode, source: requests.uri(), seen };
     let asked = match new.begin(door, holder, place).await {

@@ -160,7 +160,7 @@ fn check_id(kind: Kind, id: &str) -> Result<&str, Problem> {
 /// The address under which the client reached the door.
 fn base(door: &Door, headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let scheme = if door.speaks_tls { "https" } else { "http" };
+    let scheme = if door.config.serve.tls_certificate_file.is_some() { "https" } else { "http" };
     let scheme = text("x-forwarded-proto").filter(|it| *it == "https").unwrap_or(scheme);
     let host = text(header::HOST.as_str()).map_or_else(|| door.bound.to_string(), str::to_owned);
     format!("{scheme}://{host}")

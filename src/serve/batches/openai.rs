@@ -64,9 +64,10 @@ pub(super) async fn create(
         return Err(Problem::invalid("endpoint", &what));
     }
     let stated = text("completion_window")?;
-    let window = read_window(&stated, door.keep_files)?;
+    let window = read_window(&stated, *door.config.serve.keep_files)?;
     let metadata = read_metadata(fields.get("metadata"))?;
-    let output_seconds = read_output_seconds(fields.get("output_expires_after"), door.keep_files)?;
+    let output_seconds =
+        read_output_seconds(fields.get("output_expires_after"), *door.config.serve.keep_files)?;
     let named = |name| metadata.as_ref().and_then(|metadata| metadata.get(name)?.as_str());
     let lane = batch::choose_lane(holder, window, named(LANE), &door.lanes)?;
     let mode = batch::read_mode(headers, named(MODE))?;

@@ -26,7 +26,7 @@ pub(in crate::serve) async fn sweep(door: &Door) {
     loop {
         for holder in door.keys.all() {
             let place = KeyFolder::new(files, holder);
-            if let Err(error) = sweep_old(&place, door.keep_files).await {
+            if let Err(error) = sweep_old(&place, *door.config.serve.keep_files).await {
                 tracing::warn!(%error, key = holder.name, "files that are old enough to go stay");
             }
             if let Err(problem) = sweep_expired(door, &place).await {

@@ -71,7 +71,7 @@ pub(super) async fn store_upload(
     if anchor.is_some() || seconds.is_some() {
         let seconds = seconds.and_then(|seconds| seconds.parse().ok());
         let (anchor, seconds) = ((ANCHOR, anchor.as_deref()), (SECONDS, seconds));
-        match expiry::read_seconds(anchor, seconds, door.keep_files) {
+        match expiry::read_seconds(anchor, seconds, *door.config.serve.keep_files) {
             Ok(seconds) => file.expires_at = Some(file.created_at + seconds),
             Err(problem) => return Err(discard(place, Some(file), problem).await),
         }
