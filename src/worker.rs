@@ -149,23 +149,20 @@ pub(crate) async fn run_process(
         // Never resolves: the worker's own end ends the select.
         std::future::pending::<()>().await;
     };
-    let spool = async {
-        services.pending_writes.drain(|uri| services.place(uri)).await;
-        // Without unwritten answers there is nothing to do.
-        std::future::pending::<()>().await;
-    };
-    let probes = async {
-        reachable::warn_of_unreachable(config).await;
-        std::future::pending::<()>().await;
+    // Never resolves, because the report does not.
+    let background = async {
+        tokio::join!(
+            services.pending_writes.drain(|uri| services.place(uri)),
+            reachable::warn_of_unreachable(config),
+            quota.keep_holds(),
+            admissible::report(&pool, quota, call_stats, config.worker.max_concurrent_documents),
+        );
     };
     let work = async {
         let result = tokio::select! {
             result = &mut worker.run => result,
             () = watch => Ok(()),
-            () = spool => Ok(()),
-            () = probes => Ok(()),
-            () = quota.keep_holds() => Ok(()),
-            () = admissible::report(&pool, quota, call_stats, config.worker.max_concurrent_documents) => Ok(()),
+            () = background => Ok(()),
         };
         ended.cancel();
         result

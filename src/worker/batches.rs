@@ -86,7 +86,7 @@ async fn count_batches(
     let seen = temporal.count().await?;
     let of = |status: Status| seen.get(&status).copied().unwrap_or_default();
     let mut counts: BTreeMap<_, _> =
-        STATES.into_iter().map(|status| (status_name(status), float(of(status)))).collect();
+        STATES.into_iter().map(|status| (status_name(status), of(status) as f64)).collect();
     // An idle fleet needs no further requests.
     let mut paused = 0;
     if of(Status::Running) > 0 {
@@ -97,14 +97,10 @@ async fn count_batches(
             paused = running.iter().filter(is_held).count();
         }
     }
-    let paused = float(paused);
+    let paused = paused as f64;
     counts.insert(PAUSED, paused);
     counts.entry(status_name(Status::Running)).and_modify(|all| *all = (*all - paused).max(0.0));
     Ok(counts)
-}
-
-fn float(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]
