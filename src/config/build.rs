@@ -22,7 +22,7 @@ use tidegate_quota::{ModelQuota, Options, Quota, configured_limits::Algorithm};
 use tidegate_types::{Charge, ModelId, Tenant};
 
 use super::{
-    fault::{ConfigError, Fault, dotted_path},
+    fault::{ConfigError, dotted_path},
     host::Host,
     mask,
     model::Model,
@@ -97,8 +97,7 @@ impl Config {
 
     /// The error for a key whose value a command cannot use.
     pub(crate) fn fault(&self, path: &[&str], what: &str) -> ConfigError {
-        let (source, key) = (self.sources.source_of_fault(path), dotted_path(path));
-        ConfigError { faults: vec![Fault { source, key, what: what.to_owned() }] }
+        ConfigError::new(self.sources.source_of_fault(path), dotted_path(path), what)
     }
 
     /// The configured heartbeat timeouts in seconds, by lane.

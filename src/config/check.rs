@@ -214,18 +214,12 @@ impl Faults<'_> {
 
     fn check_webhooks(&mut self) {
         for (name, webhook) in &self.config.webhooks {
-            let url = webhook.url.parse::<url::Url>().ok();
-            if !url.is_some_and(|url| matches!(url.scheme(), "http" | "https")) {
+            if !is_web(&webhook.url) {
                 let what = "must be an http:// or https:// URL";
                 self.add(&["webhooks", name, "url"], what);
             }
-            let odd =
-                |name: &String| !name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
-            if webhook
-                .secret_env
-                .as_ref()
-                .is_some_and(|name| odd(name) || name.starts_with("whsec_"))
-            {
+            let secret = webhook.secret_env.as_deref();
+            if secret.is_some_and(|name| is_odd(name) || name.starts_with("whsec_")) {
                 // The value may be a pasted secret: do not show it.
                 let what = "is no name of an environment variable; write its name, and the secret into the variable";
                 self.add(&["webhooks", name, "secret-env"], what);
@@ -264,11 +258,7 @@ impl Faults<'_> {
                     &key("base-url"),
                     "is missing; write the endpoint, such as \"http://localhost:8000/v1\"",
                 ),
-                Some(url)
-                    if !url
-                        .parse::<url::Url>()
-                        .is_ok_and(|url| matches!(url.scheme(), "http" | "https")) =>
-                {
+                Some(url) if !is_web(&url) => {
                     self.add(
                         &key("base-url"),
                         format!("is \"{}\"; write an http:// or https:// URL", mask::url(&url)),
@@ -276,9 +266,7 @@ impl Faults<'_> {
                 }
                 Some(_) => {}
             }
-            let odd =
-                |name: &String| !name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
-            if provider.api_key_env.as_ref().is_some_and(odd) {
+            if provider.api_key_env.as_deref().is_some_and(is_odd) {
                 // The value may be a pasted key: do not show it.
                 let what = "is no name of an environment variable; write its name, such as \"OPENAI_API_KEY\", and the key into the variable";
                 self.add(&key("api-key-env"), what);
@@ -428,4 +416,14 @@ impl Faults<'_> {
             }
         }
     }
+}
+
+/// Whether this is an `http://` or `https://` URL.
+fn is_web(url: &str) -> bool {
+    url.parse::<url::Url>().is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// Whether this is no usual name of an environment variable.
+fn is_odd(variable: &str) -> bool {
+    !variable.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
 }

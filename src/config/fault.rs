@@ -32,6 +32,13 @@ pub struct ConfigError {
     pub faults: Vec<Fault>,
 }
 
+impl ConfigError {
+    /// One fault. `key` is empty for a source as a whole.
+    pub(super) fn new(source: impl Into<String>, key: String, what: impl Into<String>) -> Self {
+        Self { faults: vec![Fault { source: source.into(), key, what: what.into() }] }
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.faults.as_slice() {

@@ -142,29 +142,25 @@ pub(super) fn read(
         }
     }
     if let Some(file) = &file {
+        let refused = |what| ConfigError::new(file.display().to_string(), String::new(), what);
         let text = std::fs::read_to_string(file).map_err(|error| {
-            file_error(
-                file,
-                &format!("the file cannot be read ({error}); check the path, and who may read it"),
-            )
+            refused(format!(
+                "the file cannot be read ({error}); check the path, and who may read it"
+            ))
         })?;
         if let Err(error) = toml::from_str::<toml::Table>(&text) {
             // The line itself is not shown: it may hold a password.
             let before = text.get(..error.span().map_or(0, |at| at.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
             let what = format!("the file is not TOML: line {line}: {}", error.message().trim_end());
-            return Err(file_error(file, &what));
+            return Err(refused(what));
         }
         layers = layers.merge(Toml::file_exact(file));
     }
     let mut unknown = Vec::new();
     for (name, value) in variables {
         let Some(path) = key_path(&name) else { continue };
-        let names = layers
-            .data()
-            .ok()
-            .and_then(|data| data.get(&Profile::Default).cloned())
-            .unwrap_or_default();
+        let names = keys(&layers).unwrap_or_default();
         let path = match_spelling(path, &names);
         if names_unknown_model(&path, &names) {
             let what = "is not in the file, and a variable cannot spell a model's name; write [models.\"provider:model\"] into the file first";
@@ -175,14 +171,8 @@ pub(super) fn read(
         let value = parse_value(&path, &value);
         layers = layers.merge(Variable { name, path, value });
     }
-    let data = layers.data().map_err(|error| ConfigError {
-        faults: vec![Fault {
-            source: "configuration".to_owned(),
-            key: String::new(),
-            what: describe(&error),
-        }],
-    })?;
-    let mut dict = data.get(&Profile::Default).cloned().unwrap_or_default();
+    let mut dict =
+        keys(&layers).map_err(|what| ConfigError::new("configuration", String::new(), what))?;
     let sources = Sources::new(file, &layers, &dict);
     let (config, mut faults) = parse(&mut dict, &sources);
     faults.extend(unknown);
@@ -190,6 +180,12 @@ pub(super) fn read(
         Some(config) => Ok((Config { sources, ..config }, faults)),
         None => Err(ConfigError { faults }),
     }
+}
+
+/// All keys of the layers, with their values.
+fn keys(layers: &Figment) -> Result<Dict, String> {
+    let mut data = layers.data().map_err(|error| describe(&error))?;
+    Ok(data.remove(&Profile::Default).unwrap_or_default())
 }
 
 /// Removes each refused value and parses again, so that all faults are reported at once.
@@ -270,15 +266,5 @@ fn parse_value(path: &[String], text: &str) -> Value {
             dict.remove("value").unwrap_or_else(|| text.into())
         }
         _ => text.into(),
-    }
-}
-
-fn file_error(file: &Path, what: &str) -> ConfigError {
-    ConfigError {
-        faults: vec![Fault {
-            source: file.display().to_string(),
-            key: String::new(),
-            what: what.to_owned(),
-        }],
     }
 }
