@@ -17,15 +17,11 @@ impl Temporal {
     /// Asks a batch and its shards for their progress.
     pub async fn progress(&self, id: &str) -> Result<Progress, NoProgress> {
         let live = self.ask::<Live>(id, "live").await?;
-        Ok(self.with_live_totals(live).await)
-    }
-
-    async fn with_live_totals(&self, live: Live) -> Progress {
         if live.running.is_empty() {
-            return live.progress;
+            return Ok(live.progress);
         }
         let progress = live.progress.clone();
-        Progress { totals: self.sum_totals(live).await, ..progress }
+        Ok(Progress { totals: self.sum_totals(live).await, ..progress })
     }
 
     /// Totals of ended children, plus the totals that running children answer.
