@@ -47,8 +47,9 @@ pub(super) async fn run(
     config: Result<Config, ConfigError>,
 ) -> anyhow::Result<Outcome> {
     if let Some(store) = &args.store {
-        let found = Box::pin(store::probe(&paths::output_url(store)?, config.as_ref().ok())).await;
-        return report(found.checks, found.json, &args, Outcome::Faulty);
+        let place = paths::output_url(store)?;
+        let (checks, json) = Box::pin(store::probe(&place, config.as_ref().ok())).await;
+        return report(checks, json, &args, Outcome::Faulty);
     }
     let at_fault = if config.is_ok() { Outcome::Faulty } else { Outcome::WronglySetUp };
     let checks = match config {

@@ -18,70 +18,64 @@ use crate::{
 
 use super::check::{Check, State};
 
-/// The result, as checks and as JSON.
-pub(super) struct Found {
-    pub(super) checks: Vec<Check>,
-    pub(super) json: Value,
+/// What is found out about a location.
+#[derive(Default)]
+struct Found {
+    credential: Option<Credential>,
+    access: Option<Access>,
+    checks: Vec<Check>,
 }
 
-/// Tries all operations at the location; `config` shows whether workers may use it.
-pub(super) async fn probe(place: &str, config: Option<&Config>) -> Found {
-    let Ok(url) = Url::parse(place) else {
-        let remedy = "write file:///folder/, s3://bucket/prefix/, gs://…, az://… or https://…";
-        return Found::new(place, None, None, vec![Check::fail("store", "it is no URI", remedy)]);
-    };
-    let credential = Credential::find(&url);
-    let mut checks = vec![check_credential(&credential)];
-    checks.extend(config.and_then(|config| check_roots(place, config)));
-    let location = Storage::for_access_test(place).and_then(|storage| storage.resolve(place));
-    let location = match location {
-        Ok(location) => location,
-        Err(error) => {
-            checks.push(Check::fail(
-                "store",
-                error.to_string(),
-                "correct what the line above says, or the URI",
-            ));
-            return Found::new(place, Some(credential), None, checks);
-        }
-    };
-    if location.exists_as_folder_or_file() == Some(false) {
-        let path = paths::display_url(place);
-        checks.push(Check::fail(
-            "store",
-            "there is no such folder",
-            format!("make it (mkdir -p {path})"),
-        ));
-        return Found::new(place, Some(credential), None, checks);
+/// Tries all operations at the location; `config` shows whether workers may use it. Returns the result as
+/// checks and as JSON.
+pub(super) async fn probe(place: &str, config: Option<&Config>) -> (Vec<Check>, Value) {
+    let mut found = Found::default();
+    if let Err(fault) = found.probe(place, config).await {
+        found.checks.push(fault);
     }
-    let access = location.try_access(credential.kind).await;
-    checks.extend(check_access(&url, credential.kind, &access));
-    Found::new(place, Some(credential), Some(&access), checks)
+    let may = found.access.as_ref().map(|access| {
+        json!({
+            "list": access.list.works(),
+            "read": access.read.works(),
+            "create_if_absent": access.create.works(),
+            "write": access.write.works(),
+            "delete": access.delete.works(),
+        })
+    });
+    let json = json!({
+        "store": mask::url(place),
+        "credential": found.credential,
+        "may": may,
+        "read_only": found.access.as_ref().map(is_read_only),
+    });
+    (found.checks, json)
 }
 
 impl Found {
-    fn new(
-        place: &str,
-        credential: Option<Credential>,
-        access: Option<&Access>,
-        checks: Vec<Check>,
-    ) -> Self {
-        let may = access.map(|access| {
-            json!({
-                "list": access.list.works(),
-                "read": access.read.works(),
-                "create_if_absent": access.create.works(),
-                "write": access.write.works(),
-                "delete": access.delete.works(),
-            })
-        });
-        let json = json!({
-            "store": mask::url(place),
-            "credential": credential,
-            "may": may,
-            "read_only": access.map(is_read_only),
-        });
-        Self { checks, json }
+    /// # Errors
+    /// The fault that prevents a trial.
+    async fn probe(&mut self, place: &str, config: Option<&Config>) -> Result<(), Check> {
+        let fault = |seen: &str, remedy: String| Check::fail("store", seen, remedy);
+        let url = Url::parse(place).map_err(|_| {
+            let remedy = "write file:///folder/, s3://bucket/prefix/, gs://…, az://… or https://…";
+            fault("it is no URI", remedy.to_owned())
+        })?;
+        let credential = self.credential.insert(Credential::find(&url));
+        let kind = credential.kind;
+        self.checks.push(check_credential(credential));
+        self.checks.extend(config.and_then(|config| check_roots(place, config)));
+        let location = Storage::for_access_test(place).and_then(|storage| storage.resolve(place));
+        let location = location.map_err(|error| {
+            let remedy = "correct what the line above says, or the URI".to_owned();
+            fault(&error.to_string(), remedy)
+        })?;
+        if location.exists_as_folder_or_file() == Some(false) {
+            let remedy = format!("make it (mkdir -p {})", paths::display_url(place));
+            return Err(fault("there is no such folder", remedy));
+        }
+        let access = self.access.insert(location.try_access(kind).await);
+        self.checks.extend(check_access(&url, kind, access));
+        Ok(())
     }
 }
 
@@ -241,18 +235,18 @@ mod tests {
     async fn a_folder_is_tried_and_left_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let url = paths::folder_url(folder.path()).unwrap();
-        let found = probe(&url, None).await;
-        assert!(found.checks.iter().all(|check| check.state == State::Ok), "{:?}", found.checks);
-        assert_eq!(found.json["may"]["create_if_absent"], true);
-        assert_eq!(found.json["read_only"], false);
-        assert_eq!(found.json["credential"]["kind"], "user");
+        let (checks, json) = probe(&url, None).await;
+        assert!(checks.iter().all(|check| check.state == State::Ok), "{checks:?}");
+        assert_eq!(json["may"]["create_if_absent"], true);
+        assert_eq!(json["read_only"], false);
+        assert_eq!(json["credential"]["kind"], "user");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let config = Config::default();
         let outside = probe(&url, Some(&config)).await;
-        assert!(outside.checks.iter().any(|check| check.name == "roots"), "{:?}", outside.checks);
+        assert!(outside.0.iter().any(|check| check.name == "roots"), "{:?}", outside.0);
         let gone = probe(&format!("{url}gone/"), None).await;
-        assert!(gone.checks.iter().any(|check| check.seen == "there is no such folder"));
-        assert_eq!(probe("data", None).await.checks[0].state, State::Fail);
+        assert!(gone.0.iter().any(|check| check.seen == "there is no such folder"));
+        assert_eq!(probe("data", None).await.0[0].state, State::Fail);
     }
 
     #[test]
