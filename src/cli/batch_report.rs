@@ -34,19 +34,18 @@ impl BatchReport {
     /// The report of an ended batch; empty for a running batch, and if the output has the report of a
     /// later batch.
     pub(super) async fn read(config: &Config, progress: &Progress) -> Self {
-        if !progress.done {
-            return Self::default();
-        }
-        read_report(config, progress).await.unwrap_or_default()
+        let report = async {
+            if !progress.done {
+                return None;
+            }
+            let storage = Storage::new(config.storage.roots.iter().map(String::as_str)).ok()?;
+            let output = storage.resolve(&progress.output).ok()?;
+            let report = output.child("report.json").read_if_there().await.ok()??;
+            let report = serde_json::from_slice::<Self>(&report).ok()?;
+            (report.started_at == progress.started_at).then_some(report)
+        };
+        report.await.unwrap_or_default()
     }
-}
-
-async fn read_report(config: &Config, progress: &Progress) -> Option<BatchReport> {
-    let storage = Storage::new(config.storage.roots.iter().map(String::as_str)).ok()?;
-    let output = storage.resolve(&progress.output).ok()?;
-    let report = output.child("report.json").read_if_there().await.ok()??;
-    let report = serde_json::from_slice::<BatchReport>(&report).ok()?;
-    (report.started_at == progress.started_at).then_some(report)
 }
 
 #[cfg(test)]

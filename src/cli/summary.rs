@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidegate_activities::output::{
     finish::{CheckTotals, Checks},
     forecast::Forecast,
@@ -145,18 +145,15 @@ pub(super) async fn show_completed(
     if as_json {
         let mut value = with_id(id, progress)?;
         value["failures_by_type"] = failed::value(&failed, None);
-        if let Some(why) = full_price {
-            value["full_price"] = why.into();
-        }
-        if older_reader > 0 {
-            value["older_reader"] = older_reader.into();
-        }
-        if !checks.is_empty() {
-            value["checks"] = serde_json::to_value(&checks).context("writing the checks")?;
-        }
-        if let Some(agreement) = &agreement {
-            value["agreement"] =
-                serde_json::to_value(agreement).context("writing the agreement")?;
+        for (name, found) in [
+            ("full_price", full_price.map(Value::from)),
+            ("older_reader", (older_reader > 0).then(|| older_reader.into())),
+            ("checks", (!checks.is_empty()).then(|| json!(checks))),
+            ("agreement", agreement.as_ref().map(|agreement| json!(agreement))),
+        ] {
+            if let Some(found) = found {
+                value[name] = found;
+            }
         }
         output::print_json(&value)?;
     } else {
@@ -197,10 +194,7 @@ fn check_rows(checks: &Checks) -> Vec<(&'static str, String)> {
             (totals.asked_again, "asked again"),
             (totals.escalated, "went on"),
         ];
-        let parts = parts.iter().filter(|(documents, _)| *documents > 0);
-        let parts: Vec<String> =
-            parts.map(|(documents, what)| format!("{} {what}", count(*documents))).collect();
-        ("check", format!("{name}: {}", parts.join(", ")))
+        ("check", format!("{name}: {}", counts(&parts)))
     };
     let mut rows: Vec<_> = checks.by_name.iter().map(row).collect();
     if checks.escalated > 0 {
@@ -242,13 +236,16 @@ fn documents(progress: &Progress) -> String {
         (totals.cancelled, "cancelled"),
         (progress.renamed, "renamed"),
     ];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{} {what}", count(*n)))
-        .collect();
-    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let parts = counts(&parts);
+    let parts = if parts.is_empty() { parts } else { format!(" ({parts})") };
     format!("{}{parts}", count(progress.documents))
+}
+
+/// The numbers above 0: `3 failed, 1 cut`.
+fn counts(parts: &[(u64, &str)]) -> String {
+    let parts = parts.iter().filter(|(number, _)| *number > 0);
+    let parts: Vec<_> = parts.map(|(number, what)| format!("{} {what}", count(*number))).collect();
+    parts.join(", ")
 }
 
 fn tokens(progress: &Progress) -> String {
