@@ -3,13 +3,12 @@
 //!
 //! # Layout
 //!
-//! * `fleet`: the whole snapshot, and its cache
+//! * `fleet`: the whole snapshot, and its cache; a tenant's day
 //! * `model`: a model's quota, its limits and the binding one; `batch`: a batch; `worker`: a
-//!   worker; `budget`: a tenant's day
+//!   worker
 //! * `verdict`: one sentence about the fleet
 
 mod batch;
-mod budget;
 mod fleet;
 mod model;
 mod verdict;
@@ -19,8 +18,7 @@ pub(super) use batch::{
     BatchView, Known, forecast, inspect as inspect_batch, inspect_alone as inspect_batch_alone,
     known,
 };
-pub(super) use budget::BudgetView;
-pub(super) use fleet::{Snapshot, SnapshotCache};
+pub(super) use fleet::{BudgetView, Snapshot, SnapshotCache};
 pub(super) use model::{LimitView, ModelView, Sources, binds, limit_in_force, unused};
 pub(super) use worker::WorkerView;
 

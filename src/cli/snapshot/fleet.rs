@@ -10,12 +10,12 @@ use std::{
 use futures::{StreamExt, stream};
 use serde::Serialize;
 use tidegate_calls::worker_status::worker_statuses;
-use tidegate_quota::Quota;
+use tidegate_quota::{Budgets, Quota, budget::Payer};
+use tidegate_types::Tenant;
 use tokio::sync::Mutex;
 
 use super::{
     batch::{self, BatchView},
-    budget::{self, BudgetView},
     model::{ModelView, Sources},
     verdict,
     worker::WorkerView,
@@ -52,6 +52,27 @@ pub(in crate::cli) struct Snapshot {
     pub(in crate::cli) budgets: Vec<BudgetView>,
     /// The services that could not be read, and the reasons.
     pub(in crate::cli) away: Vec<String>,
+}
+
+/// A tenant's budget today.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(in crate::cli) struct BudgetView {
+    pub(in crate::cli) tenant: Tenant,
+    pub(in crate::cli) budget_usd: f64,
+    /// US dollars spent, including reservations of calls under way.
+    pub(in crate::cli) spent_usd: f64,
+}
+
+/// All tenants with a budget; tenants whose state cannot be read are left out.
+async fn budgets_of_today(config: &Config, budgets: &Budgets) -> Vec<BudgetView> {
+    let mut seen = Vec::new();
+    for (tenant, budget_usd) in config.daily_budgets().unwrap_or_default() {
+        if let Ok(spent_usd) = budgets.spent(&Payer::Tenant(tenant.clone())).await {
+            seen.push(BudgetView { tenant, budget_usd, spent_usd });
+        }
+    }
+    seen.sort_by(|a, b| a.tenant.as_str().cmp(b.tenant.as_str()));
+    seen
 }
 
 /// Takes snapshots of a fleet, and shares each with all readers.
@@ -137,7 +158,7 @@ impl SnapshotCache {
                 Err(error) => away.push(format!("{} cannot be seen: {error}", model.id)),
             }
         }
-        let budgets = budget::all(&self.config, &quota.budgets()).await;
+        let budgets = budgets_of_today(&self.config, &quota.budgets()).await;
         let (batches, of_batches) = Box::pin(self.batches()).await;
         away.extend(of_batches);
         let mut seen = Snapshot {
