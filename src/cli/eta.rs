@@ -162,7 +162,7 @@ impl Estimate {
         });
         let at_once = self.calls_rate.map(|rate| all(&|it| it.calls) / rate);
         let longest = of_limits.chain(at_once).fold(0.0, f64::max);
-        self.gate + Duration::try_from_secs_f64(longest).unwrap_or_default() + self.a_call
+        self.gate + format::seconds(longest) + self.a_call
     }
 }
 

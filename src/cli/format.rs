@@ -32,6 +32,11 @@ pub(super) fn duration(length: Duration) -> String {
     }
 }
 
+/// A number of seconds as a time; 0 if it is none.
+pub(super) fn seconds(number: f64) -> Duration {
+    Duration::try_from_secs_f64(number).unwrap_or_default()
+}
+
 /// Documents per time: `3.2/s`, `40/min`.
 pub(super) fn rate(documents: u64, time: Duration) -> Option<String> {
     if documents == 0 || time.is_zero() {

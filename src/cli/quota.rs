@@ -11,7 +11,7 @@ use crate::config::Config;
 
 use super::{
     exit::{Outcome, usage},
-    format::{self, count, duration, percent},
+    format::{self, count, duration, percent, seconds},
     output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled},
     snapshot::{ModelView, Sources},
 };
@@ -151,10 +151,6 @@ fn text(seen: &ModelView) -> String {
         ]);
     }
     text + &lanes.text()
-}
-
-fn seconds(number: f64) -> Duration {
-    Duration::try_from_secs_f64(number).unwrap_or_default()
 }
 
 #[cfg(test)]

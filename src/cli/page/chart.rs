@@ -88,9 +88,7 @@ pub(super) const CHARTS: [Chart; 4] = [
     Chart {
         title: "longest wait",
         value: |point| point.queue_seconds,
-        shown: |seconds| {
-            format::duration(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default())
-        },
+        shown: |seconds| format::duration(format::seconds(seconds)),
         top: 10.0,
         class: "wait",
     },

@@ -8,7 +8,7 @@ use tidegate_types::seconds_since_1970;
 
 use super::chart::CHARTS;
 use crate::cli::{
-    format::{self, cost, count, dollars, duration, percent, ratio},
+    format::{self, cost, count, dollars, duration, percent, ratio, seconds},
     keys,
     snapshot::{BatchView, BudgetView, LimitView, ModelView, Snapshot, WorkerView},
 };
@@ -88,10 +88,10 @@ fn render_model(model: &ModelView, now: u64, may_act: bool) -> Markup {
             }
             p .faint {
                 (count(model.in_flight)) " calls in flight"
-                @if model.call_seconds > 0.0 { ", a call takes " (seconds(model.call_seconds)) }
+                @if model.call_seconds > 0.0 { ", a call takes " (duration(seconds(model.call_seconds))) }
                 @for lane in model.lanes.iter().filter(|lane| lane.in_flight + lane.waiting > 0) {
                     " · " (lane.lane) ": " (count(lane.in_flight)) " in flight, about "
-                    (count(lane.waiting)) " wait, the queue is " (seconds(lane.queue_seconds)) " long"
+                    (count(lane.waiting)) " wait, the queue is " (duration(seconds(lane.queue_seconds))) " long"
                 }
             }
             (render_day(model))
@@ -270,10 +270,6 @@ fn refused(worker: &WorkerView, key: &RefusedKey) -> Markup {
 
 fn meter(part: f64) -> Markup {
     html! { meter value=(format!("{:.4}", part.min(1.0))) max="1" { (percent(part)) } }
-}
-
-fn seconds(number: f64) -> String {
-    duration(Duration::try_from_secs_f64(number).unwrap_or_default())
 }
 
 /// The target of a button.

@@ -9,7 +9,7 @@ use ratatui::{
 };
 
 use crate::cli::{
-    format::{cost, count, duration, percent, plural},
+    format::{cost, count, duration, percent, plural, seconds},
     snapshot::{BatchView, ModelView, Snapshot},
 };
 
@@ -134,14 +134,7 @@ impl Screen {
     }
 
     fn table_of_models(&self, frame: &mut Frame<'_>, area: Rect) {
-        let widths = [
-            Constraint::Min(18),
-            Constraint::Length(16),
-            Constraint::Length(7),
-            Constraint::Length(9),
-            Constraint::Length(7),
-            Constraint::Length(14),
-        ];
+        let widths = widths([16, 7, 9, 7, 14]);
         let models = self.models();
         let rows = models.iter().map(|model| {
             Row::new(of_model(model)).style(colour(model.is_closed() || model.is_down))
@@ -152,15 +145,7 @@ impl Screen {
     }
 
     fn table_of_batches(&self, frame: &mut Frame<'_>, area: Rect) {
-        let widths = [
-            Constraint::Min(18),
-            Constraint::Length(10),
-            Constraint::Length(15),
-            Constraint::Length(6),
-            Constraint::Length(5),
-            Constraint::Length(8),
-            Constraint::Length(8),
-        ];
+        let widths = widths([10, 15, 6, 5, 8, 8]);
         let rows = self.seen.batches.iter().map(|batch| {
             let failed = batch.progress().is_some_and(|progress| progress.totals.failed > 0);
             Row::new(of_batch(batch)).style(colour(failed))
@@ -181,6 +166,11 @@ impl Screen {
     }
 }
 
+/// The name's column, and the others of these widths.
+fn widths<const N: usize>(others: [u16; N]) -> impl Iterator<Item = Constraint> {
+    [Constraint::Min(18)].into_iter().chain(Constraint::from_lengths(others))
+}
+
 fn show(frame: &mut Frame<'_>, area: Rect, table: Table<'_>, chosen: Option<usize>) {
     let mut state = TableState::new().with_selected(chosen);
     frame.render_stateful_widget(table.row_highlight_style(reversed()), area, &mut state);
@@ -196,9 +186,9 @@ fn model_lines(model: &ModelView) -> Vec<String> {
         format!("{} {used} of {most}, {}{why}", limit.limited.title(), percent(limit.part()))
     }));
     lines.extend(model.lanes.iter().map(|lane| {
-        let queue = std::time::Duration::try_from_secs_f64(lane.queue_seconds).unwrap_or_default();
+        let queue = duration(seconds(lane.queue_seconds));
         let (flight, waiting) = (count(lane.in_flight), count(lane.waiting));
-        format!("lane {}: {flight} in flight, about {waiting} wait {}", lane.lane, duration(queue))
+        format!("lane {}: {flight} in flight, about {waiting} wait {queue}", lane.lane)
     }));
     lines
 }
