@@ -1,7 +1,9 @@
 //! Colors of style sheets, in the notations of CSS Color 4.
 
-use super::declarations::FAINT;
 use crate::colors::{Rgb, WHITE, parse_hexadecimal};
+
+/// Opacity below which nothing is seen.
+pub(super) const FAINT: f64 = 0.05;
 
 /// A matrix for three components.
 type Matrix = [[f64; 3]; 3];

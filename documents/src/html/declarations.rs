@@ -1,7 +1,7 @@
 //! Style declarations that hide text, strike it out, or set the marks of lists.
 
 use super::{
-    color_notation::{is_clear, parse_color},
+    color_notation::{FAINT, is_clear, parse_color},
     css::{split_outside, unescape},
 };
 use crate::colors::{Background, Rgb};
@@ -78,9 +78,6 @@ const FAR: f64 = -999.0;
 
 /// Margin in pixels that sets words apart: half an em, more than the padding around a marked part of a word.
 const WIDE: f64 = 8.0;
-
-/// Opacity below which nothing is seen.
-pub(super) const FAINT: f64 = 0.05;
 
 /// Returns the declarations of a style that are read here.
 pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = Declaration> {
