@@ -73,6 +73,8 @@ mutate: tools ## each number of the limiter halved and doubled, and the test or 
 lint: ## formatting, clippy, scripts, samples, figures of the code; licences where cargo-deny is installed
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@# What `make demo` builds.
+	$(CARGO) check $(lean)
 	@# The Python package has a lock of its own, which a new dependency here makes old.
 	$(CARGO) metadata --locked --format-version 1 --manifest-path clients/python/Cargo.toml >/dev/null
 	@if shellcheck=$$(PATH="$$PATH:.tools/deploy/bin" command -v shellcheck); then \
