@@ -22,7 +22,7 @@ use std::collections::HashMap;
 
 use chrono::NaiveDate;
 use serde::Deserialize;
-use tidegate_types::{ModelId, Usage};
+use tidegate_types::{ModelId, Usage, spend::is_amount};
 
 use crate::vendor::Vendor;
 
@@ -38,7 +38,7 @@ pub enum Error {
     Malformed(#[from] toml::de::Error),
     /// A price below zero or not a number.
     #[error(
-        "the price of {model} is {price}; prices are US dollars per million tokens and not negative"
+        "the price of {model} is {price}; prices are US dollars per million tokens, from 0 to 1e12"
     )]
     Price {
         /// The model.
@@ -179,7 +179,7 @@ impl Rates {
     fn check(&self, model: &str) -> Result<(), Error> {
         match [self.input, self.cache_read, self.cache_write, self.output]
             .into_iter()
-            .find(|price| !(price.is_finite() && *price >= 0.0))
+            .find(|price| !is_amount(*price))
         {
             Some(price) => Err(Error::Price { model: model.to_owned(), price }),
             None => Ok(()),
@@ -283,6 +283,7 @@ mod tests {
         for bad in [
             "[[price]]\nmodels = []\ninput = 1.0",
             "[[price]]\nmodels = [\"a:b\"]\ninput = -1.0\noutput = 1.0",
+            "[[price]]\nmodels = [\"a:b\"]\ninput = 1.0\noutput = 1e308",
             "prices = 1",
         ] {
             assert!(Prices::parse(bad).is_err(), "{bad}");

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use serde_json::{Map, Value};
+use tidegate_types::spend::is_amount;
 use tidegate_workflows::{
     contract::Message,
     input::{self, BatchInput, FIELDS, Field, Flag, Takes},
@@ -194,10 +195,9 @@ pub(super) fn schema(option: &str, file: &str) -> anyhow::Result<Value> {
 
 /// NaN and infinity would be lost in JSON, and the budget with them.
 fn dollars(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|usd: &f64| usd.is_finite() && *usd > 0.0)
-        .ok_or_else(|| "write US dollars as a number above 0, such as 2.50".to_owned())
+    text.parse().ok().filter(|usd| *usd > 0.0 && is_amount(*usd)).ok_or_else(|| {
+        "write US dollars as a number above 0, at most 1e12, such as 2.50".to_owned()
+    })
 }
 
 /// Reads a file without a byte-order mark at its beginning.
@@ -278,6 +278,7 @@ mod tests {
         for (option, bad, expected) in [
             ("--budget-usd", "nan", "write US dollars"),
             ("--budget-usd", "inf", "write US dollars"),
+            ("--budget-usd", "1e308", "write US dollars"),
             ("--budget-usd", "-1", "write US dollars as a number above 0"),
             ("--budget-usd", "0", "write US dollars as a number above 0"),
             ("--budget-usd", "$2", "write US dollars"),

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, net::SocketAddr, ops::RangeInclusive, time::Dur
 
 use tidegate_providers::Vendor;
 use tidegate_quota::{LimitError, ModelQuota, Quota, configured_limits::Algorithm};
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, spend::is_amount};
 
 use super::{
     fault::{Fault, dotted_path},
@@ -314,11 +314,11 @@ impl Faults<'_> {
             let price = model.price.map(|price| price.entry(name)).unwrap_or_default();
             for (key, rate) in price.iter().filter_map(|(key, rate)| Some((key, rate.as_float()?)))
             {
-                if !(rate.is_finite() && rate >= 0.0) {
+                if !is_amount(rate) {
                     let key = format!("{key}-usd-per-mtok");
                     self.add(
                         &[&section[0], name, "price", &key],
-                        format!("is {rate}; write dollars per million tokens, 0 or more"),
+                        format!("is {rate}; write dollars per million tokens, from 0 to 1e12"),
                     );
                 }
             }
@@ -385,12 +385,10 @@ impl Faults<'_> {
             if let Err(error) = tidegate_types::Tenant::new(name.clone()) {
                 self.add(&["tenants", name], format!("cannot be used: {error}"));
             }
-            if let Some(budget) =
-                tenant.daily_budget_usd.filter(|budget| !(budget.is_finite() && *budget >= 0.0))
-            {
+            if let Some(budget) = tenant.daily_budget_usd.filter(|budget| !is_amount(*budget)) {
                 self.add(
                     &["tenants", name, "daily-budget-usd"],
-                    format!("is {budget}; write dollars, 0 or more"),
+                    format!("is {budget}; write dollars, from 0 to 1e12"),
                 );
             }
         }

@@ -182,7 +182,7 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
         ),
         (
             "[models.\"openai:m\"]\nrpm = 1\nprice = { input-usd-per-mtok = -1.0, output-usd-per-mtok = 1 }",
-            "t.toml: models.\"openai:m\".price.input-usd-per-mtok is -1; write dollars per million tokens, 0 or more",
+            "t.toml: models.\"openai:m\".price.input-usd-per-mtok is -1; write dollars per million tokens, from 0 to 1e12",
         ),
         (
             "[storage.hosts.\"files.example.com\"]\nrate = \"10/s\"",
@@ -210,8 +210,12 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
         ),
         ("[lanes.batch]\nshare = 2", "t.toml: lanes.batch.share is 2; write a number from 0 to 1"),
         (
+            "[tenants.a]\ndaily-budget-usd = 1e13",
+            "t.toml: tenants.a.daily-budget-usd is 10000000000000; write dollars, from 0 to 1e12",
+        ),
+        (
             "[tenants.a]\ndaily-budget-usd = -1",
-            "t.toml: tenants.a.daily-budget-usd is -1; write dollars, 0 or more",
+            "t.toml: tenants.a.daily-budget-usd is -1; write dollars, from 0 to 1e12",
         ),
         (
             "[routes.a]\nmodels = [\"openai:m\"]",

@@ -75,6 +75,14 @@ impl Spend {
     }
 }
 
+/// Most US dollars of an amount or a price: sums and products of them stay finite.
+pub const MAX_USD: f64 = 1e12;
+
+/// Whether this is an amount of US dollars: a number from 0 to [`MAX_USD`].
+pub fn is_amount(usd: f64) -> bool {
+    (0.0..=MAX_USD).contains(&usd)
+}
+
 /// Rounds an amount for output to a billionth of a dollar, less than the price of a token. Sums of
 /// floats have meaningless further digits.
 pub fn rounded_usd(usd: f64) -> f64 {
@@ -142,6 +150,13 @@ impl From<CallCounts> for Spend {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_of_amounts_stay_finite() {
+        assert!([0.0, 2.5, MAX_USD].into_iter().all(is_amount));
+        assert!(![-1.0, 1e308, f64::INFINITY, f64::NAN].into_iter().any(is_amount));
+        assert!((MAX_USD * u64::MAX as f64 * u64::MAX as f64).is_finite());
+    }
 
     #[test]
     fn money_is_written_without_the_dust_of_sums() {

@@ -9,7 +9,7 @@ use serde::{
     ser,
 };
 use serde_json::{Map, Value};
-use tidegate_types::{Effort, InvalidName, ModelId};
+use tidegate_types::{Effort, InvalidName, ModelId, spend::is_amount};
 
 use crate::contract::{
     Attach, Check, Deadline, Lines, LongHow, Message, Mode, OnCut, Pack, Records, ResultsAs, Task,
@@ -186,8 +186,8 @@ pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Given<bool, D:
 }
 
 pub(super) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Given<f64, D::Error> {
-    let usd = |it: &Value| it.as_f64().filter(|usd| *usd > 0.0);
-    value(deserializer, "a number of US dollars above 0", usd).map(Some)
+    let usd = |it: &Value| it.as_f64().filter(|usd| *usd > 0.0 && is_amount(*usd));
+    value(deserializer, "a number of US dollars above 0, at most 1e12", usd).map(Some)
 }
 
 pub(super) fn schema<'de, D: Deserializer<'de>>(
