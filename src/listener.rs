@@ -98,7 +98,8 @@ async fn serve_connection(
     router: Router,
     stop: CancellationToken,
 ) {
-    let mut server = Builder::new(TokioExecutor::new());
+    // A server of HTTP/2 too would wait without a limit for the bytes that say which one it is.
+    let mut server = Builder::new(TokioExecutor::new()).http1_only();
     server.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     let service = TowerToHyperService::new(router);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), service));
@@ -145,9 +146,10 @@ mod tests {
         let server = tokio::spawn(serve(listener, router));
         assert!(get_page(at).await.ends_with("here"));
         let mut half = Vec::new();
-        for _ in 0..MAX_CONNECTIONS {
+        let starts: [&[u8]; 3] = [b"GET / HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n", b""];
+        for start in starts.into_iter().cycle().take(MAX_CONNECTIONS) {
             let mut stream = TcpStream::connect(at).await.unwrap();
-            stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+            stream.write_all(start).await.unwrap();
             half.push(stream);
         }
         // The server closes the half-sent requests first.
