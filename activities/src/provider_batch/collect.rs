@@ -249,7 +249,7 @@ async fn disposition(
     let read = read_again(services, shard, &document, &sent.version).await;
     let sought =
         read.as_ref().map_or(QuoteSource::Gone, |it| QuoteSource::Whole(&it.content, &it.pages));
-    let (answer, evidence) = evidence::take_evidence(&shard.job, answer, &document, &sought);
+    let (answer, evidence) = evidence::take_evidence(&shard.job, answer, &document, &sought).await;
     let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
     let asked = (&shard.job, shard.asks);
     let given = Given::Answer(answer, completion.stop_reason);

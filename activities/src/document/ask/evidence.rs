@@ -26,7 +26,7 @@ pub(crate) const NOTE: &str = "Answer with a JSON object of two fields. `answer`
 const MAX_QUOTES: usize = 100;
 
 /// Most bytes of text that are searched for the quotes of one answer: five hundred quotes in a
-/// document of 1 MB. The search occupies a thread of the runtime for a second at the worst.
+/// document of 1 MB. The search takes a second at the worst, beside the runtime's threads.
 const MAX_SEARCHED_BYTES: usize = 512 << 20;
 
 /// The schema that is sent for a job's question.
@@ -58,9 +58,9 @@ pub(crate) fn schema_with_evidence(job: &Job) -> Option<Value> {
 
 /// An answer, split from the quotes of its fields.
 #[derive(Debug, PartialEq)]
-pub(crate) struct SplitReply {
+struct SplitReply {
     /// The answer in the form that it has without evidence.
-    pub(crate) answer: String,
+    answer: String,
     quotes: BTreeMap<String, Quotes>,
 }
 
@@ -85,13 +85,13 @@ enum Quotes {
 ///
 /// # Errors
 /// The fault of the reply, without a quote of it.
-pub(crate) fn split_reply(job: &Job, answer: &str) -> Result<SplitReply, String> {
+fn split_reply(schema: Option<&Value>, answer: &str) -> Result<SplitReply, String> {
     let wrong = |error: serde_json::Error| {
         let place = format!("line {}, column {}", error.line(), error.column());
         format!("it is no JSON object of answer and evidence, at {place}")
     };
     let Both { answer, evidence } = serde_json::from_str(answer).map_err(wrong)?;
-    let answer = match &job.schema {
+    let answer = match schema {
         Some(_) => answer.get().to_owned(),
         None => serde_json::from_str(answer.get())
             .map_err(|_| "at /answer: it is no text".to_owned())?,
@@ -111,21 +111,34 @@ pub(crate) enum QuoteSource<'a> {
     Gone,
 }
 
-struct Piece<'a> {
-    text: Searched<'a>,
-    bytes: usize,
+/// The texts to search. They are copies, because the search runs on another thread.
+struct Sought {
+    pieces: Vec<Piece<String>>,
+    /// Starts of the pages.
+    pages: Vec<usize>,
+    /// Whether all that was sent is text.
+    is_all_text: bool,
+}
+
+struct Piece<T> {
+    text: T,
     /// Where it begins in the document's text; `None` for a text that is not part of it.
     at: Option<usize>,
     part: Option<usize>,
 }
 
-impl<'a> QuoteSource<'a> {
+impl Piece<String> {
+    fn folded(&self) -> Piece<Searched<'_>> {
+        Piece { text: Searched::new(&self.text), at: self.at, part: self.part }
+    }
+}
+
+impl QuoteSource<'_> {
     /// The texts to search. A record's fields are included, because a template may have put them
     /// into the prompt.
-    fn pieces(&self, job: &Job, document: &'a Document) -> Vec<Piece<'a>> {
-        let piece =
-            |part, at, text| Piece { text: Searched::new(text), bytes: text.len(), at, part };
-        let mut pieces: Vec<Piece<'_>> = match self {
+    fn sought(&self, job: &Job, document: &Document) -> Sought {
+        let piece = |part, at, text: &str| Piece { text: text.to_owned(), at, part };
+        let mut pieces: Vec<_> = match self {
             Self::Whole(content, _) => vec![piece(None, Some(0), content.own_text())],
             Self::Parts(parts, _) => {
                 parts.iter().map(|(part, at, text)| piece(Some(*part), Some(*at), text)).collect()
@@ -136,30 +149,27 @@ impl<'a> QuoteSource<'a> {
             let fields = document.fields.values().filter_map(Value::as_str);
             pieces.extend(fields.map(|text| piece(None, None, text)));
         }
-        pieces
+        let pages = match self {
+            Self::Whole(_, pages) | Self::Parts(_, pages) => pages.to_vec(),
+            Self::Gone => Vec::new(),
+        };
+        let is_all_text = matches!(self, Self::Whole(Content::Text(_), _) | Self::Parts(..));
+        Sought { pieces, pages, is_all_text }
     }
+}
 
-    fn pages(&self) -> &'a [usize] {
-        match self {
-            Self::Whole(_, pages) | Self::Parts(_, pages) => pages,
-            Self::Gone => &[],
-        }
-    }
-
-    fn is_all_text(&self) -> bool {
-        matches!(self, Self::Whole(Content::Text(_), _) | Self::Parts(..))
-    }
-
-    fn find_quote(&self, pieces: &[Piece<'_>], field: &str, quote: &str) -> Evidence {
-        let place = |piece: &Piece<'_>| Some((piece.text.find(quote)?, piece.at, piece.part));
+impl Sought {
+    fn find_quote(&self, pieces: &[Piece<Searched<'_>>], field: &str, quote: &str) -> Evidence {
+        let place =
+            |piece: &Piece<Searched<'_>>| Some((piece.text.find(quote)?, piece.at, piece.part));
         let place = pieces.iter().find_map(place);
         let page = place.and_then(|(at, begins, _)| {
             let at = at + begins?;
-            Some(self.pages().partition_point(|page| *page <= at)).filter(|page| *page > 0)
+            Some(self.pages.partition_point(|page| *page <= at)).filter(|page| *page > 0)
         });
         let found = match place {
             // A quote that is too short is never found.
-            None if !self.is_all_text() && quote::is_long_enough(quote) => None,
+            None if !self.is_all_text && quote::is_long_enough(quote) => None,
             place => Some(place.is_some()),
         };
         let part = place.and_then(|(_, _, part)| part);
@@ -169,7 +179,7 @@ impl<'a> QuoteSource<'a> {
     /// A quote beyond those that are searched. It counts as not found in a text.
     fn unsearched(&self, field: &str, quote: &str) -> Evidence {
         let (field, quote) = (field.to_owned(), quote.to_owned());
-        let found = self.is_all_text().then_some(false);
+        let found = self.is_all_text.then_some(false);
         Evidence { field, quote, page: None, part: None, found }
     }
 }
@@ -178,7 +188,7 @@ impl<'a> QuoteSource<'a> {
 ///
 /// The second value is the evidence; or an error that states the fault in its form, and then the
 /// answer is unchanged.
-pub(crate) fn take_evidence(
+pub(crate) async fn take_evidence(
     job: &Job,
     answer: String,
     document: &Document,
@@ -187,27 +197,31 @@ pub(crate) fn take_evidence(
     if !job.evidence {
         return (answer, Ok(None));
     }
-    match split_reply(job, &answer) {
+    let (schema, sought) = (job.schema.clone(), sought.sought(job, document));
+    let search = move || match split_reply(schema.as_ref(), &answer) {
         Ok(opened) => {
-            let evidence = opened.evidence(job, document, sought);
+            let evidence = opened.evidence(schema.as_ref(), &sought);
             (opened.answer, Ok(Some(evidence)))
         }
         Err(wrong) => (answer, Err(wrong)),
-    }
+    };
+    let found = tokio::task::spawn_blocking(search).await;
+    found.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 impl SplitReply {
     /// Finds each field's quotes. A field with an answer and no quote gets an empty quote.
-    fn evidence(&self, job: &Job, document: &Document, sought: &QuoteSource<'_>) -> Vec<Evidence> {
-        let answer = match &job.schema {
+    fn evidence(&self, schema: Option<&Value>, sought: &Sought) -> Vec<Evidence> {
+        let answer = match schema {
             Some(_) => serde_json::from_str(&self.answer).unwrap_or_default(),
             None => Value::from(&*self.answer),
         };
-        let (pieces, mut evidence) = (sought.pieces(job, document), Vec::new());
-        let bytes: usize = pieces.iter().map(|piece| piece.bytes).sum();
+        let pieces: Vec<_> = sought.pieces.iter().map(Piece::folded).collect();
+        let mut evidence = Vec::new();
+        let bytes: usize = sought.pieces.iter().map(|piece| piece.text.len()).sum();
         // Quotes that may still be searched.
         let mut left = MAX_SEARCHED_BYTES / bytes.max(1);
-        for field in list_fields(job.schema.as_ref()) {
+        for field in list_fields(schema) {
             let quotes = match self.quotes.get(&field) {
                 Some(Quotes::Several(quotes)) => quotes.as_slice(),
                 Some(Quotes::One(quote)) => std::slice::from_ref(quote),
@@ -358,12 +372,12 @@ mod tests {
             "{{\"answer\": {answer}, \"evidence\": {{\"to\": [\"To Anna Berg\"], \"note\": [], \"total.amount\": [], \"total.currency\": []}}}}"
         );
         SchemaValidator::compile(&form).unwrap().check(&came).unwrap();
-        let opened = split_reply(&job, &came).unwrap();
+        let opened = split_reply(job.schema.as_ref(), &came).unwrap();
         assert_eq!(opened.answer, answer);
         let content = Content::Text("Invoice\n\nTo Anna\u{a0}Berg of Husum".to_owned());
         let document = document(json!({}));
         let sought = QuoteSource::Whole(&content, &[0, 9]);
-        let found = opened.evidence(&job, &document, &sought);
+        let found = opened.evidence(job.schema.as_ref(), &sought.sought(&job, &document));
         // The note has no quote, and nothing supports the amount.
         let seen: Vec<_> = found.iter().map(|it| (&*it.field, it.page, it.found)).collect();
         assert_eq!(seen, [("to", None, Some(false)), ("total.amount", None, Some(false))]);
@@ -375,13 +389,14 @@ mod tests {
         let job = job(json!({"template": true}));
         let came = json!({"answer": "Yes.", "evidence": {"answer": [
             "the tide turns at noon", "Kapitän aus Husum", "the tide never turns", "tide"]}});
-        let opened = split_reply(&job, &came.to_string()).unwrap();
+        let opened = split_reply(job.schema.as_ref(), &came.to_string()).unwrap();
         assert_eq!(opened.answer, "Yes.");
         let text = "First page.\n\nHere the tide\nturns at noon.".to_owned();
         let document = document(json!({"from": "ein Kapitän aus Husum"}));
         let pages = [0, 13];
         let looked = |content: &Content| {
-            let found = opened.evidence(&job, &document, &QuoteSource::Whole(content, &pages));
+            let found =
+                opened.evidence(None, &QuoteSource::Whole(content, &pages).sought(&job, &document));
             found.into_iter().map(|it| (it.page, it.found)).collect::<Vec<_>>()
         };
         let text = Content::Text(text);
@@ -390,7 +405,8 @@ mod tests {
         let pdf = Content::Pdf(bytes::Bytes::new(), 2);
         assert_eq!(looked(&pdf), [(None, None), (None, yes), (None, None), (None, no)]);
         let parts = [(1, 0, "First page."), (2, 13, "Here the tide\nturns at noon.")];
-        let found = &opened.evidence(&job, &document, &QuoteSource::Parts(&parts, &pages))[0];
+        let found =
+            &opened.evidence(None, &QuoteSource::Parts(&parts, &pages).sought(&job, &document))[0];
         assert_eq!((found.part, found.page), (Some(2), Some(2)));
     }
 
@@ -404,9 +420,12 @@ mod tests {
         let evidence: Map<String, Value> =
             (0..8).map(|at| (format!("p{at}"), json!(quotes("tide")))).collect();
         let came = json!({"answer": {}, "evidence": evidence}).to_string();
-        let reply = split_reply(&job, &came).unwrap();
+        let reply = split_reply(job.schema.as_ref(), &came).unwrap();
         let content = Content::Text(text);
-        let found = reply.evidence(&job, &document(json!({})), &QuoteSource::Whole(&content, &[]));
+        let found = reply.evidence(
+            job.schema.as_ref(),
+            &QuoteSource::Whole(&content, &[]).sought(&job, &document(json!({}))),
+        );
         assert_eq!(found.len(), 8 * 20_000);
         let is_found = |it: &&Evidence| it.found == Some(true);
         let most = (MAX_SEARCHED_BYTES / content.own_text().len()).min(8 * MAX_QUOTES);
@@ -414,30 +433,53 @@ mod tests {
         assert!(most < 8 * MAX_QUOTES, "both bounds are reached");
     }
 
-    #[test]
-    fn what_is_not_of_the_form_says_so_and_quotes_nothing() {
+    #[tokio::test]
+    async fn quotes_are_searched_beside_the_runtime() {
+        let (job, content) = (job(json!({})), Content::Text("The tide turns. ".repeat(1 << 16)));
+        let quotes = vec!["no quote of this text"; 100];
+        let came = json!({"answer": "a", "evidence": {"answer": quotes}}).to_string();
+        let (document, sought) = (document(json!({})), QuoteSource::Whole(&content, &[]));
+        // The runtime has one thread, and the search is longer than a turn of it.
+        let search = take_evidence(&job, came, &document, &sought);
+        tokio::select! {
+            biased;
+            _ = search => panic!("the search has kept the thread"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_of_the_form_says_so_and_quotes_nothing() {
         let (text, list) = (job(json!({})), job(json!({"schema": {"type": "array"}})));
         for wrong in [
             "secret words",
             "{\"answer\": {\"secret\": 1}, \"evidence\": {}}",
             "{\"answer\": \"secr",
         ] {
-            let why = split_reply(&text, wrong).unwrap_err();
+            let why = split_reply(text.schema.as_ref(), wrong).unwrap_err();
             assert!(!why.contains("secret") && !why.is_empty(), "{why}");
         }
         for quotes in [json!("one of twelve letters"), json!(null), json!(["a", "b"])] {
-            split_reply(&text, &json!({"answer": "a", "evidence": {"answer": quotes}}).to_string())
-                .unwrap();
+            split_reply(
+                text.schema.as_ref(),
+                &json!({"answer": "a", "evidence": {"answer": quotes}}).to_string(),
+            )
+            .unwrap();
         }
-        let opened = split_reply(&list, "{\"answer\": [1], \"evidence\": {}}").unwrap();
-        let found = opened.evidence(&list, &document(json!({})), &QuoteSource::Parts(&[], &[]));
+        let opened =
+            split_reply(list.schema.as_ref(), "{\"answer\": [1], \"evidence\": {}}").unwrap();
+        let found = opened.evidence(
+            list.schema.as_ref(),
+            &QuoteSource::Parts(&[], &[]).sought(&list, &document(json!({}))),
+        );
         assert_eq!((&*opened.answer, &*found[0].quote, found[0].found), ("[1]", "", Some(false)));
         let gone = take_evidence(
             &text,
             json!({"answer": "a", "evidence": {"answer": "one of twelve letters"}}).to_string(),
             &document(json!({})),
             &QuoteSource::Gone,
-        );
+        )
+        .await;
         assert_eq!(gone.1.unwrap().unwrap()[0].found, None);
         assert_eq!(schema_with_evidence(&job(json!({"evidence": false}))), None);
     }

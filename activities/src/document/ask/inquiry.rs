@@ -133,7 +133,8 @@ pub(crate) async fn answer(
     let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
     let cost_usd = services.cost_usd(model, &usage);
     let own = Spend::of_tokens(&usage, cost_usd);
-    let (answer, evidence) = evidence::take_evidence(job, completion.answer, &document, &sought);
+    let (answer, evidence) =
+        evidence::take_evidence(job, completion.answer, &document, &sought).await;
     let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
     let given = Given::Answer(answer, completion.stop_reason);
     let result = DocumentResult::answered((job, asks), (document, version), model, given)
