@@ -26,7 +26,7 @@ const WATCHED_EVERY: Micros = SECOND / 10;
 /// `MAX_SLEEP` in `quota/src/come_back.rs`.
 const MAX_SLEEP: Micros = 60 * SECOND;
 
-/// `DISPATCH`, `EARLY_PART` and `MAX_EARLY` in `quota/src/come_back.rs`, and `Backoff::default()` in `calls/src/backoff.rs`.
+/// `DISPATCH`, `EARLY_PART` and `MAX_EARLY` in `quota/src/come_back.rs`, and `Backoff::default()` in `calls/src/failure/retry.rs`.
 const EARLY: Micros = SECOND / 2;
 const EARLY_PART: f64 = 0.16;
 const MAX_EARLY: Micros = 10 * SECOND;
