@@ -239,6 +239,7 @@ struct Page {
 
 impl Page {
     async fn text(&self) -> String {
+        tidegate_calls::metrics::refresh();
         let ours = self.ours.render();
         let theirs = async {
             self.http.get(&self.theirs).timeout(Duration::from_secs(2)).send().await?.text().await

@@ -30,8 +30,8 @@ const UNKNOWN_STOPS: &str = "tidegate_unknown_stop_reasons_total";
 /// Bound on stop reasons that become labels, because providers may send any word.
 const MAX_UNKNOWN_STOPS: usize = 50;
 
-/// Period of ended calls over which Little's law is computed.
-const RECENT: Duration = Duration::from_secs(60);
+/// Seconds of ended calls over which Little's law is computed.
+const RECENT_SECONDS: u64 = 60;
 
 /// Gives each metric its help text.
 pub fn describe() {
@@ -85,11 +85,53 @@ struct Sums {
 struct ModelSums {
     input: f64,
     cached: f64,
-    /// Recently ended calls: the time of the end, the duration, and the tokens.
-    recent: VecDeque<(Instant, Duration, f64)>,
+    recent: Recent,
+}
+
+/// The calls that ended in the last minute, summed by second, so that a call costs the same however
+/// many there were.
+#[derive(Debug, Default)]
+struct Recent(VecDeque<Second>);
+
+/// The calls that ended within one second.
+#[derive(Debug)]
+struct Second {
+    /// Seconds since the process began.
+    number: u64,
+    /// Sum of the durations.
+    time: Duration,
+    tokens: u64,
+}
+
+impl Recent {
+    fn add(&mut self, now: u64, took: Duration, tokens: u64) {
+        self.forget(now);
+        match self.0.back_mut() {
+            Some(last) if last.number == now => {
+                last.time += took;
+                last.tokens += tokens;
+            }
+            _ => self.0.push_back(Second { number: now, time: took, tokens }),
+        }
+    }
+
+    /// Time and tokens of the last minute.
+    fn sums(&mut self, now: u64) -> (Duration, u64) {
+        self.forget(now);
+        let tokens = self.0.iter().map(|second| second.tokens).sum();
+        (self.0.iter().map(|second| second.time).sum(), tokens)
+    }
+
+    fn forget(&mut self, now: u64) {
+        while self.0.front().is_some_and(|first| first.number + RECENT_SECONDS <= now) {
+            self.0.pop_front();
+        }
+    }
 }
 
 static SUMS: LazyLock<Mutex<Sums>> = LazyLock::new(Mutex::default);
+
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 fn sums() -> MutexGuard<'static, Sums> {
     SUMS.lock()
@@ -119,23 +161,25 @@ impl CallTimer {
     }
 
     fn ended(&self, outcome: &'static str, tokens: u64) {
-        let (now, took) = (Instant::now(), self.started.elapsed());
+        let (now, took) = (BEGUN.elapsed().as_secs(), self.started.elapsed());
         counter!(CALLS, "model" => self.model.to_string(), "outcome" => outcome).increment(1);
         histogram!(CALL_SECONDS, "model" => self.model.to_string()).record(took.as_secs_f64());
         let mut sums = sums();
         sums.calls += 1.0;
-        let recent = &mut sums.models.entry(self.model.clone()).or_default().recent;
-        recent.push_back((now, took, tokens as f64));
-        while recent.front().is_some_and(|(ended, ..)| now - *ended > RECENT) {
-            recent.pop_front();
-        }
+        sums.models.entry(self.model.clone()).or_default().recent.add(now, took, tokens);
+    }
+}
+
+/// Sets the gauges of the last minute; called before the metrics are read.
+pub fn refresh() {
+    let now = BEGUN.elapsed().as_secs();
+    for (model, of_model) in &mut sums().models {
+        let (time, tokens) = of_model.recent.sums(now);
         // λ × W = (calls / minute) × (time / calls) = time / minute.
-        let time: Duration = recent.iter().map(|(_, took, _)| took).sum();
-        gauge!(LITTLE_L, "model" => self.model.to_string())
-            .set(time.as_secs_f64() / RECENT.as_secs_f64());
-        let tokens: f64 = recent.iter().map(|(.., tokens)| tokens).sum();
-        gauge!(TOKENS_PER_MINUTE, "model" => self.model.to_string())
-            .set(tokens * 60.0 / RECENT.as_secs_f64());
+        let mean = time.as_secs_f64() / RECENT_SECONDS as f64;
+        gauge!(LITTLE_L, "model" => model.to_string()).set(mean);
+        let per_minute = tokens as f64 * 60.0 / RECENT_SECONDS as f64;
+        gauge!(TOKENS_PER_MINUTE, "model" => model.to_string()).set(per_minute);
     }
 }
 
@@ -257,6 +301,18 @@ mod tests {
         fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
             Histogram::noop()
         }
+    }
+
+    #[test]
+    fn the_last_minute_is_kept_by_second_and_forgotten() {
+        let mut recent = Recent::default();
+        for number in 0..100_000 {
+            recent.add(number / 1_000, Duration::from_millis(600), 7);
+        }
+        assert!(recent.0.len() <= 60, "{}", recent.0.len());
+        assert_eq!(recent.sums(99), (Duration::from_millis(600 * 60_000), 7 * 60_000));
+        assert_eq!(recent.sums(158), (Duration::from_millis(600_000), 7_000));
+        assert_eq!(recent.sums(159), (Duration::ZERO, 0));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tidegate_calls::{
     gates::Held,
     route::Route,
 };
-use tidegate_quota::{Quota, Refused, Request};
+use tidegate_quota::{Quota, Refused, Request, Ticket};
 use tidegate_types::ModelId;
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
@@ -91,15 +91,6 @@ pub(super) async fn ask_in_turn<'r, 'a, T>(
     let quota = &services.guard.quota;
     let knows_tickets = call.headers.contains_key("x-tidegate-ticket");
     let name = |model: &ModelId| turn::turn_name(&call.holder, call.operation, model, &call.body);
-    if !knows_tickets && call.wait.may_be_back {
-        for (index, model) in (0..).zip(&route.models) {
-            if let Some(ticket) = quota.take_turn(&call.holder.name, &name(model)).await {
-                attempt.choose_model(index);
-                attempt.defer(Some(ticket));
-                break;
-            }
-        }
-    }
     loop {
         let chosen = route.choose(&services.guard, &services.queues, attempt, &call.holder.lane);
         let model = chosen.await.ok_or_else(|| Problem::no_model(&call.name))?;
@@ -116,13 +107,19 @@ pub(super) async fn ask_in_turn<'r, 'a, T>(
             }
             Err(stop) => stop,
         };
-        let place = match newer {
-            Some(newer) => newer,
-            None => place,
-        };
+        let place = newer.unwrap_or(place);
         let Some(Turn { due, ask_again }) = turn else {
             return Err(Problem::from_failure(&failure));
         };
+        // Only a call that must wait needs the turn that was kept when its client came before. The
+        // newer place is then given up.
+        if is_new && !knows_tickets && call.wait.may_be_back {
+            if let Some((index, ticket)) = kept_turn(quota, call, route, name).await {
+                attempt.choose_model(index);
+                attempt.defer(Some(ticket));
+                continue;
+            }
+        }
         let stopping = &services.guard.stopping;
         if due <= call.wait.time_left() && !stopping.is_cancelled() {
             if !is_new || attempt.state().ticket.is_none() {
@@ -145,6 +142,21 @@ pub(super) async fn ask_in_turn<'r, 'a, T>(
         let written = ticket.map(|ticket| turn::sign_ticket(&call.holder, model, ticket, due));
         return Err(Problem::later(&failure, due, written));
     }
+}
+
+/// The first turn of a route's models that was kept for this call, with the model's index.
+async fn kept_turn(
+    quota: &Quota,
+    call: &ClientCall,
+    route: &Route,
+    name: impl Fn(&ModelId) -> String,
+) -> Option<(u32, Ticket)> {
+    for (index, model) in (0..).zip(&route.models) {
+        if let Some(ticket) = quota.take_turn(&call.holder.name, &name(model)).await {
+            return Some((index, ticket));
+        }
+    }
+    None
 }
 
 /// The request to the limiter, with the attempt's ticket.
