@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::future::join_all;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tidegate_quota::{Quota, Snapshot};
@@ -271,10 +272,8 @@ impl Queues {
         lane: &Lane,
         by_room: bool,
     ) -> Option<&'a ModelId> {
-        let mut seen = Vec::with_capacity(models.len());
-        for model in models {
-            seen.push((*model, self.queue(quota, model, lane).await));
-        }
+        let queue = async |model: &&'a ModelId| (*model, self.queue(quota, model, lane).await);
+        let mut seen = join_all(models.iter().map(queue)).await;
         let shortest = seen.iter().map(|(_, queue)| queue.wait).min()?;
         // Waits that differ by less than the age of the figures count as equal.
         let near = if by_room { FRESH } else { Duration::ZERO };

@@ -31,10 +31,8 @@ impl<'a> Context<'a> {
         classifier: &'a Classifier,
         errors: &'a [ErrorRule],
         redactor: Redactor<'a>,
-        mut observed: Observed,
+        observed: Observed,
     ) -> Self {
-        // The only text in `observed`.
-        observed.request_id = observed.request_id.map(|id| redactor.clean(&id));
         Self { provider, classifier, redactor, observed, errors }
     }
 
@@ -140,20 +138,21 @@ impl<'a> Context<'a> {
         Error { span, ..error }
     }
 
+    /// An error with a message that quotes neither the request nor the key. To find that out takes
+    /// time in proportion to the request, so an answer's request id is not cleaned.
     fn error(
-        self,
+        mut self,
         reply: &Reply,
         kind: Kind,
         text: &str,
         retry_after: Option<Duration>,
         charged: Charged,
     ) -> Error {
+        // The only text in `observed`.
+        let id = self.observed.request_id.map(|id| self.redactor.clean(&id));
         // First, because the provider's message may be cut.
-        let call = self
-            .observed
-            .request_id
-            .as_ref()
-            .map_or_else(String::new, |id| format!(" (call {id})"));
+        let call = id.as_ref().map_or_else(String::new, |id| format!(" (call {id})"));
+        self.observed.request_id = id;
         let message = self.redactor.clean(&format!("{}{call}: {text}", self.provider));
         Error {
             kind,

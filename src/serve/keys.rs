@@ -29,6 +29,8 @@ pub(super) struct Holder {
     /// Models and routes that the key may ask; empty: all.
     pub(super) models: Vec<String>,
     secret: String,
+    /// SHA-256 of the secret.
+    digest: [u8; 32],
 }
 
 impl Keys {
@@ -54,6 +56,7 @@ impl Keys {
                 lane: Lane::new(key.lane.as_deref().unwrap_or(INTERACTIVE))
                     .with_context(section)?,
                 models: key.models.clone(),
+                digest: Sha256::digest(&secret).into(),
                 secret,
             }));
         }
@@ -88,8 +91,8 @@ impl Keys {
         let given = Sha256::digest(bearer.or_else(|| text("x-api-key")).unwrap_or_default());
         let mut found = None;
         for key in &self.keys {
-            let known = Sha256::digest(&key.secret);
-            let differs = known.iter().zip(&given).fold(0, |differs, (a, b)| differs | (a ^ b));
+            let both = key.digest.iter().zip(&given);
+            let differs = both.fold(0, |differs, (a, b)| differs | (a ^ b));
             if differs == 0 {
                 found = Some(key);
             }

@@ -11,6 +11,8 @@ const MAX_EVENT: usize = 4 << 20;
 #[derive(Debug, Default)]
 pub(super) struct UsageFilter {
     incomplete: Vec<u8>,
+    /// The first `searched` bytes hold no end of an event.
+    searched: usize,
 }
 
 impl UsageFilter {
@@ -18,32 +20,30 @@ impl UsageFilter {
     pub(super) fn pass(&mut self, piece: &[u8]) -> Bytes {
         self.incomplete.extend_from_slice(piece);
         let mut passed = Vec::with_capacity(self.incomplete.len());
-        while let Some(end) = end_of_event(&self.incomplete) {
-            let rest = self.incomplete.split_off(end);
-            let event = std::mem::replace(&mut self.incomplete, rest);
-            if !is_usage_alone(&event) {
-                passed.extend_from_slice(&event);
+        let mut begin = 0;
+        for at in memchr::memchr_iter(b'\n', &self.incomplete[self.searched..]) {
+            let end = self.searched + at + 1;
+            let event = &self.incomplete[begin..end];
+            if event.ends_with(b"\n\n") || event.ends_with(b"\r\n\r\n") {
+                if !is_usage_alone(event) {
+                    passed.extend_from_slice(event);
+                }
+                begin = end;
             }
         }
+        self.incomplete.drain(..begin);
         if self.incomplete.len() > MAX_EVENT {
             passed.append(&mut self.incomplete);
         }
+        self.searched = self.incomplete.len();
         passed.into()
     }
 
     /// The bytes after the last complete event.
     pub(super) fn rest(&mut self) -> Bytes {
+        self.searched = 0;
         std::mem::take(&mut self.incomplete).into()
     }
-}
-
-/// The offset after the empty line that ends an event.
-fn end_of_event(bytes: &[u8]) -> Option<usize> {
-    let end = |mark: &[u8]| {
-        let at = bytes.windows(mark.len()).position(|window| window == mark)?;
-        Some(at + mark.len())
-    };
-    [end(b"\n\n"), end(b"\r\n\r\n")].into_iter().flatten().min()
 }
 
 fn is_usage_alone(event: &[u8]) -> bool {

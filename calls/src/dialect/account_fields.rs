@@ -27,9 +27,7 @@ pub fn check(fields: &Fields, models: &[String]) -> Result<(), RefusedField> {
     if only_provider(models).is_some() {
         return Ok(());
     }
-    let found = OF_AN_ACCOUNT.into_iter().find(|name| {
-        fields.names().any(|top| fields.get(top).is_some_and(|it| holds(top, &it, name)))
-    });
+    let found = fields.names().find_map(|top| account_field(top, &fields.get(top)?));
     match found {
         Some(name) => Err(RefusedField::new(
             name,
@@ -56,16 +54,14 @@ pub fn is_off(value: Option<&Value>) -> bool {
     matches!(value, None | Some(Value::Null | Value::Bool(false)))
 }
 
-/// Whether a field, or one in it, has this name and a value.
-fn holds(field: &str, value: &Value, name: &str) -> bool {
-    if field == name && !value.is_null() {
-        return true;
-    }
-    match value {
-        Value::Array(elements) => elements.iter().any(|it| holds("", it, name)),
-        Value::Object(fields) => fields.iter().any(|(field, it)| holds(field, it, name)),
-        _ => false,
-    }
+/// The name of a field of an account that has a value: this field, or one in it.
+fn account_field(field: &str, value: &Value) -> Option<&'static str> {
+    let name = OF_AN_ACCOUNT.into_iter().find(|name| *name == field && !value.is_null());
+    name.or_else(|| match value {
+        Value::Array(elements) => elements.iter().find_map(|it| account_field("", it)),
+        Value::Object(fields) => fields.iter().find_map(|(field, it)| account_field(field, it)),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -92,15 +88,15 @@ mod tests {
 
     #[test]
     fn objects_of_an_account_are_found_at_any_depth() {
-        let body = |text: &str| Fields::read(text.as_bytes()).unwrap();
-        let found = |text: &str, name: &str| {
-            let fields = body(text);
-            fields.names().any(|top| fields.get(top).is_some_and(|it| holds(top, &it, name)))
+        let found = |text: &str| {
+            let fields = Fields::read(text.as_bytes()).unwrap();
+            fields.names().find_map(|top| account_field(top, &fields.get(top)?))
         };
-        assert!(found(r#"{"previous_response_id":"r"}"#, "previous_response_id"));
-        assert!(!found(r#"{"previous_response_id":null}"#, "previous_response_id"));
+        let previous = found(r#"{"previous_response_id":"r"}"#);
+        assert_eq!(previous, Some("previous_response_id"));
+        assert_eq!(found(r#"{"previous_response_id":null}"#), None);
         let deep = r#"{"messages":[{"content":[{"type":"file","file":{"file_id":"f"}}]}]}"#;
-        assert!(found(deep, "file_id"));
-        assert!(!found(r#"{"messages":[{"content":"file_id"}]}"#, "file_id"));
+        assert_eq!(found(deep), Some("file_id"));
+        assert_eq!(found(r#"{"messages":[{"content":"file_id"}]}"#), None);
     }
 }
