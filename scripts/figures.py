@@ -240,7 +240,7 @@ def imports_up(crate):
 
 
 def lua_lines(folder):
-    texts = [file.read_text() for file in folder.rglob("*.lua")]
+    texts = [re.sub(r"--\[\[.*?\]\]", "", file.read_text(), flags=re.DOTALL) for file in folder.rglob("*.lua")]
     return sum(1 for text in texts for line in text.splitlines() if line.strip() and not line.strip().startswith("--"))
 
 

@@ -42,9 +42,9 @@ pub struct Snapshot {
     pub in_flight: DimensionSnapshot,
     /// The longest wait given.
     pub horizon: Duration,
-    /// Whether programs with another configuration, or another version of the policy, made the plan
-    /// in force.
-    pub of_others: bool,
+    /// The fingerprint of the plan in force, and that of this program's configuration and version
+    /// of the policy, if they differ.
+    pub other_fingerprint: Option<(u64, u64)>,
     /// Each lane, in the order of [`crate::Lanes`]; then those of other programs that are in use.
     pub lanes: Vec<LaneSnapshot>,
 }

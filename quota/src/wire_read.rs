@@ -176,7 +176,8 @@ fn parse_inspected(
             limits[it] = Some(allowance);
         }
     }
-    snapshot.of_others = version > 0 && fingerprint != Configured::from_model(model).fingerprint();
+    let own = Configured::from_model(model).fingerprint();
+    snapshot.other_fingerprint = (version > 0 && fingerprint != own).then_some((fingerprint, own));
     let concurrent = crate::conversions::float(snapshot.in_flight.limit);
     let plan = Plan { horizon, concurrent, limits };
     snapshot.lanes = parse_lanes(model, numbered, lanes, &mut numbers)?;

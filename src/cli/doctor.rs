@@ -304,10 +304,13 @@ async fn fleet(config: &Config) -> Vec<Check> {
         });
     }
     for model in limiter.models() {
-        if limiter.inspect(&model.id).await.is_ok_and(|seen| seen.of_others) {
+        let other = limiter.inspect(&model.id).await.ok().and_then(|seen| seen.other_fingerprint);
+        if let Some((plan, own)) = other {
             checks.push(Check::doubtful(
                 &format!("plan of {}", model.id),
-                "programs with other limits, or of another version, made the plan in force",
+                format!(
+                    "programs with other limits, or of another version, made the plan in force: its fingerprint is {plan:x}, this configuration's {own:x}"
+                ),
                 "give all programs that share the quota one configuration and one version; until then the program that started last decides, at most once a minute",
             ));
         }

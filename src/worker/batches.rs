@@ -2,10 +2,11 @@
 //! notices whether Temporal answers.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
+use futures::future::try_join_all;
 use tidegate_quota::Quota;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{debug, info, warn};
@@ -13,7 +14,7 @@ use tracing::{debug, info, warn};
 use crate::{
     metrics,
     telemetry::Telemetry,
-    temporal::{Away, Status, Temporal, status_name},
+    temporal::{Away, Batch, Status, Temporal, status_name},
 };
 
 /// How often batches are counted.
@@ -91,11 +92,10 @@ async fn count_batches(
     let mut paused = 0;
     if of(Status::Running) > 0 {
         let held = quota.operator_holds().await?.batches;
-        if !held.is_empty() {
-            let running = temporal.running().await?;
-            let is_held = |id: &&String| held.values().any(|held| held.batch == **id);
-            paused = running.iter().filter(is_held).count();
-        }
+        let ids: BTreeSet<&str> = held.values().map(|held| held.batch.as_str()).collect();
+        let found = try_join_all(ids.into_iter().map(|id| temporal.find(id))).await?;
+        let is_running = |batch: &Batch| batch.status == Status::Running;
+        paused = found.iter().flatten().filter(|batch| is_running(batch)).count();
     }
     let paused = paused as f64;
     counts.insert(PAUSED, paused);

@@ -65,4 +65,10 @@ async fn the_newer_program_s_plan_is_in_force() {
     assert_eq!(limit(&old).await, 2_000, "an older program never takes it back");
     assert_eq!(limit(&newest).await, 3_000);
     assert_eq!((limit(&new).await, limit(&old).await), (3_000, 3_000));
+    let seen = async |rig: &Rig<redis_store::Store>| {
+        rig.store.inspect(&rig.model).await.unwrap().other_fingerprint
+    };
+    let ((plan, own), (same, other)) = (seen(&old).await.unwrap(), seen(&new).await.unwrap());
+    assert!(plan == same && own != other && own != plan, "{plan:x} {own:x} {other:x}");
+    assert_eq!(seen(&newest).await, None, "it made the plan itself");
 }

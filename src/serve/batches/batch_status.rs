@@ -115,12 +115,16 @@ struct Stopping {
 /// # Errors
 /// There is no such batch, or the store or Temporal does not answer.
 pub(super) async fn find(door: &Door, place: &KeyFolder, id: &str) -> Result<Batch, Problem> {
-    let asked = key_folder::read::<BatchRequest>(&place.batch(id)).await?;
+    let (asked, stopping, ended) = (place.batch(id), place.stopping(id), place.ended(id));
+    let (asked, stopping, ended) = tokio::try_join!(
+        key_folder::read::<BatchRequest>(&asked),
+        key_folder::read::<Stopping>(&stopping),
+        key_folder::read::<Course>(&ended),
+    )?;
     let asked = asked.ok_or_else(|| no_batch(id))?;
-    let stopping = key_folder::read::<Stopping>(&place.stopping(id)).await?;
     let stopping_at = stopping.map(|stopping| stopping.at);
     let batch = Batch { asked, stopping_at, course: Course::default() };
-    if let Some(course) = key_folder::read::<Course>(&place.ended(id)).await? {
+    if let Some(course) = ended {
         return Ok(Batch { course, ..batch });
     }
     let ended = match &batch.asked.fault {
@@ -288,16 +292,21 @@ pub(super) async fn check_unused(
     place: &KeyFolder,
     file: &str,
 ) -> Result<(), Problem> {
-    for id in KeyFolder::ids(&place.batches(), Kind::Batch).await? {
+    let ids = KeyFolder::ids(&place.batches(), Kind::Batch).await?;
+    let reads = |id: String| async move {
         let asked = key_folder::read::<BatchRequest>(&place.batch(&id)).await?;
-        if asked.is_some_and(|asked| asked.file.as_deref() == Some(file))
-            && !find(door, place, &id).await?.course.state.has_ended()
-        {
+        let is_read = asked.is_some_and(|asked| asked.file.as_deref() == Some(file))
+            && !find(door, place, &id).await?.course.state.has_ended();
+        Ok::<_, Problem>(is_read.then_some(id))
+    };
+    let readers = stream::iter(ids).map(reads).buffer_unordered(AT_ONCE);
+    match readers.try_filter_map(|id| std::future::ready(Ok(id))).try_next().await? {
+        Some(id) => {
             let message = format!("the batch {id} reads this file; cancel it first");
-            return Err(Problem::new(StatusCode::CONFLICT, message));
+            Err(Problem::new(StatusCode::CONFLICT, message))
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Whether the workflow of a batch may still be started, if its request was stored at this time.
