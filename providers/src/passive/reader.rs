@@ -75,18 +75,17 @@ impl PassiveReader {
 
     /// Reads a whole answer, with its usage.
     fn whole(&self, reply: Reply) -> Result<Whole, Error> {
-        let facts = self.read_whole(&reply)?;
-        let body = reply.json().unwrap_or_default();
+        let (body, facts) = self.read_whole(&reply)?;
         Ok(Whole { headers: reply.headers, body, facts })
     }
 
     /// Like [`Self::read_reply`], but a success that is incomplete or no JSON is an error.
-    fn read_whole(&self, reply: &Reply) -> Result<ReplyFacts, Error> {
+    fn read_whole(&self, reply: &Reply) -> Result<(Value, ReplyFacts), Error> {
         if !reply.is_success() {
             return Err(self.refused(reply));
         }
         match reply.json() {
-            Ok(body) => self.read_success(reply, &body),
+            Ok(body) => self.read_success(reply, &body).map(|facts| (body, facts)),
             Err(why) => Err(self.error_in_context(&reply.headers, |it| it.unreadable(reply, why))),
         }
     }
@@ -163,6 +162,7 @@ impl VerbatimReply {
             false => Some(
                 reader
                     .read_whole(&reply)
+                    .map(|(_, facts)| facts)
                     .map_err(|error| Box::new((error, reply.json().unwrap_or_default())))?,
             ),
         };
