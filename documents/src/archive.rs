@@ -8,6 +8,7 @@
 mod entry;
 pub(crate) mod in_process;
 mod mailbox;
+mod open;
 mod tarred;
 mod zipped;
 
@@ -21,7 +22,11 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 
-use self::entry::{Budget, Entry, shorten_path};
+pub use self::open::Archive;
+use self::{
+    entry::{Budget, Entry, shorten_path},
+    open::{Packing, Place},
+};
 pub(crate) use self::{mailbox::is_mailbox, tarred::is_tar};
 use crate::{
     context::Context, format::Format, left_out::Kind, limits::Limits, unreadable::Unreadable,
@@ -109,12 +114,10 @@ fn read_member_within(
     limits: &Limits,
     budget: &Budget,
 ) -> Result<(Vec<u8>, String), Unreadable> {
-    let (first, rest) =
-        member.split_once('#').map_or((member, None), |(one, rest)| (one, Some(rest)));
-    let (number, first) = split_number(first);
-    let wanted = decode_path(first);
-    let format = Format::detect(bytes, archive)?;
-    let most = if rest.is_some() { limits.archive_bytes } else { limits.bytes };
+    let path = MemberPath::new(member);
+    let (format, most, name) =
+        (Format::detect(bytes, archive)?, path.max_bytes(limits), path.name());
+    let MemberPath { wanted, number, rest } = path;
     let (mut found, mut seen) = (None, 0);
     visit_entries(bytes, archive, format, budget, |path, entry| {
         seen += u64::from(path == wanted);
@@ -129,10 +132,37 @@ fn read_member_within(
         what: format!("there is no {} in {archive} any more", shorten_path(&wanted)).into(),
     };
     let bytes = found.ok_or_else(missing)??;
-    let name = wanted.rsplit('/').next().unwrap_or(&wanted).to_owned();
     match rest {
         Some(rest) => read_member_within(&bytes, &name, rest, limits, budget),
         None => Ok((bytes, name)),
+    }
+}
+
+/// A member's name, parsed.
+struct MemberPath<'a> {
+    /// The path in the outer archive.
+    wanted: String,
+    /// The member's number among those with this path.
+    number: u64,
+    /// The name in the archive that is this member.
+    rest: Option<&'a str>,
+}
+
+impl<'a> MemberPath<'a> {
+    fn new(member: &'a str) -> Self {
+        let (first, rest) =
+            member.split_once('#').map_or((member, None), |(one, rest)| (one, Some(rest)));
+        let (number, first) = split_number(first);
+        Self { wanted: decode_path(first), number, rest }
+    }
+
+    /// Returns the member's file name.
+    fn name(&self) -> String {
+        self.wanted.rsplit('/').next().unwrap_or(&self.wanted).to_owned()
+    }
+
+    fn max_bytes(&self, limits: &Limits) -> u64 {
+        if self.rest.is_some() { limits.archive_bytes } else { limits.bytes }
     }
 }
 
@@ -333,8 +363,9 @@ fn visit_entries(
         Format::Mbox => {
             for (number, message) in (1_u32..).zip(mailbox::messages(bytes)) {
                 let size = Some(message.len() as u64);
-                let mut reader = budget.bound(message);
-                let entry = Entry { format, size, reader: &mut reader, budget: budget.clone() };
+                let place = Some(Place { range: message.range(), packing: Packing::Message });
+                let (mut reader, budget) = (budget.bound(message), budget.clone());
+                let entry = Entry { format, size, place, reader: &mut reader, budget };
                 if visit(&format!("{number:05}.eml"), Ok(entry))?.is_break() {
                     break;
                 }
@@ -355,7 +386,8 @@ fn visit_entries(
             if is_tar {
                 return tarred::visit_entries(&mut reader, format, budget, &mut visit);
             }
-            let entry = Entry { format, size: None, reader: &mut reader, budget: budget.clone() };
+            let (size, place, budget) = (None, None, budget.clone());
+            let entry = Entry { format, size, place, reader: &mut reader, budget };
             visit(inner_name(name), Ok(entry)).map(drop)
         }
     }

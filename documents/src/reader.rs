@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    archive::{self, Member},
+    archive::{self, Archive, Member},
     command::{self, Commands},
     confined::{self, Bounds, Confined, Ended},
     extract::{Extracted, extract},
@@ -208,25 +208,19 @@ impl Reader {
     /// If the process cannot be started.
     pub async fn read_member(
         &self,
-        bytes: Bytes,
-        name: &str,
+        archive: &Arc<Archive>,
         member: &str,
         limits: &Limits,
     ) -> std::io::Result<Result<(Bytes, String), Unreadable>> {
-        let arguments = (bytes.clone(), name.to_owned(), member.to_owned(), *limits);
-        let in_process = move || {
-            archive::in_process::try_read_member(
-                &arguments.0,
-                &arguments.1,
-                &arguments.2,
-                &arguments.3,
-            )
-        };
+        let arguments = (Arc::clone(archive), member.to_owned(), *limits);
+        let in_process =
+            move || archive::in_process::try_read_member(&arguments.0, &arguments.1, &arguments.2);
         if let Some(read) = run_blocking(in_process).await {
             return Ok(read.map(|(bytes, name)| (bytes.into(), name)));
         }
         let work = Work::Member(member.to_owned());
-        let output = self.run_on_archive(&bytes, name, *limits, work).await?;
+        let Archive { bytes, name, .. } = &**archive;
+        let output = self.run_on_archive(bytes, name, *limits, work).await?;
         Ok(output.and_then(|output| {
             let line =
                 output.iter().position(|byte| *byte == b'\n').ok_or(Unreadable::ArchiveCrashed)?;

@@ -11,7 +11,11 @@ use std::{
 use common::{Dice, archive, docx, eml, pdf};
 use flate2::{Compression, write::GzEncoder};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-use tidegate_documents::{Format, Limits, Reader, Unreadable, archive as archives, extract};
+use tidegate_documents::{
+    Format, Limits, Reader, Unreadable,
+    archive::{self as archives, Archive},
+    extract,
+};
 
 fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
@@ -411,7 +415,8 @@ async fn a_name_that_takes_all_memory_takes_a_process_of_its_own() {
     let limits = reader.limits();
     let listed = reader.list_members(bytes.clone(), "name.tgz", limits).await.unwrap();
     assert!(listed.is_err(), "{listed:?}");
-    let read = reader.read_member(bytes, "name.tgz", "a.txt", limits).await.unwrap();
+    let archive = Archive::open(bytes, "name.tgz", limits).into();
+    let read = reader.read_member(&archive, "a.txt", limits).await.unwrap();
     assert!(read.is_err());
 }
 
@@ -438,8 +443,9 @@ async fn a_large_archive_is_read_by_a_process_as_a_small_one_is_here() {
     let reader = reader(Limits::default());
     let apart = reader.list_members(packed.clone(), "a.tgz", reader.limits()).await;
     assert_eq!(apart.unwrap().unwrap(), here);
+    let packed = Archive::unopened(packed, "a.tgz").into();
     let (bytes, name) =
-        reader.read_member(packed, "a.tgz", "7.txt", reader.limits()).await.unwrap().unwrap();
+        reader.read_member(&packed, "7.txt", reader.limits()).await.unwrap().unwrap();
     assert_eq!((&bytes[..], name.as_str()), (&large[..], "7.txt"));
 }
 

@@ -1,7 +1,10 @@
 //! Archives in a source: each document in an archive is a document of the batch.
 
 use bytes::Bytes;
-use tidegate_documents::{Limits, Reader, Unreadable, archive};
+use tidegate_documents::{
+    Limits, Reader, Unreadable,
+    archive::{self, Archive},
+};
 use tidegate_types::DocumentId;
 
 use crate::{
@@ -45,7 +48,8 @@ pub(super) async fn unpack(
     let read = location.read_stamped().await;
     let (bytes, stamp) = read.map_err(|error| Failure::of_field("source", error))?;
     let limits = Limits { bytes: room.limits.archive_bytes, ..room.limits };
-    let read = room.reader.read_member(bytes, location.name(), member, &limits).await;
+    let archive = Archive::unopened(bytes, location.name()).into();
+    let read = room.reader.read_member(&archive, member, &limits).await;
     Ok(read.map_err(|error| no_reader(&error))?.map(|(bytes, _)| (bytes, stamp)))
 }
 

@@ -2,6 +2,7 @@
 
 use std::{cell::Cell, io::Read, ops::ControlFlow, rc::Rc};
 
+use super::open::Place;
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
 /// Largest ratio of unpacked to packed bytes. Real documents hardly exceed a hundred.
@@ -21,6 +22,8 @@ pub(super) struct Entry<'a> {
     pub(super) format: Format,
     /// Unpacked size as the archive states it; its reader gives no more.
     pub(super) size: Option<u64>,
+    /// Its place in the archive's bytes, if the archive is in memory as a whole.
+    pub(super) place: Option<Place>,
     pub(super) reader: &'a mut dyn Read,
     pub(super) budget: Budget,
 }
@@ -118,12 +121,21 @@ impl Budget {
     /// # Errors
     /// [`Unreadable::TooManyMembers`] if there are too many.
     pub(super) fn count_entry(&self) -> Result<(), Unreadable> {
-        let entries = self.entries.get().saturating_add(1);
-        self.entries.set(entries);
-        match entries > self.most_entries {
+        self.count_entries(1);
+        match self.entries() > self.most_entries {
             true => Err(Unreadable::TooManyMembers { most: self.most_entries }),
             false => Ok(()),
         }
+    }
+
+    /// Counts entries that were visited before, and were not too many.
+    pub(super) fn count_entries(&self, entries: u32) {
+        self.entries.set(self.entries().saturating_add(entries));
+    }
+
+    /// Returns the number of entries that were counted.
+    pub(super) fn entries(&self) -> u32 {
+        self.entries.get()
     }
 
     /// Takes the bytes of a document. If too few are left, the whole budget is spent.

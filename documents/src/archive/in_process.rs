@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use memchr::memmem;
 
-use super::{Budget, Member, list_members_within, read_member_within, tarred};
+use super::{Archive, Budget, Member, list_members_within, read_member_within, tarred};
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
 /// Bytes that are unpacked in this process, over all levels.
@@ -38,11 +38,16 @@ pub(crate) fn try_list_members(
 
 /// Calls [`super::read_member`]; returns `None` if that takes too much.
 pub(crate) fn try_read_member(
-    bytes: &[u8],
-    archive: &str,
+    archive: &Archive,
     member: &str,
     limits: &Limits,
 ) -> Option<Result<(Vec<u8>, String), Unreadable>> {
+    let whole = Budget::new(&archive.bytes, limits);
+    let budget = if member.contains('#') { whole.at_most(MAX_UNPACKED_BYTES) } else { whole };
+    if let Some(read) = archive.read_in_place(member, limits, &budget) {
+        return (!budget.is_spent()).then_some(read);
+    }
+    let Archive { bytes, name: archive, .. } = archive;
     let Ok(format) = Format::detect(bytes, archive) else {
         return Some(super::read_member(bytes, archive, member, limits));
     };
@@ -68,7 +73,7 @@ pub(crate) fn has_few_entries(zip: &[u8]) -> bool {
 /// Returns whether all names and attributes are short. An attribute may state another size for the
 /// next entry; then the tar reader sees other headers than this function, so that counts as not
 /// short.
-fn has_short_names(tar: &[u8]) -> bool {
+pub(super) fn has_short_names(tar: &[u8]) -> bool {
     let mut archive = tar::Archive::new(Cursor::new(tar));
     let Ok(entries) = archive.entries_with_seek() else { return false };
     entries.raw(true).all(|entry| {

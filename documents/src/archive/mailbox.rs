@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     io::{Cursor, Read},
+    ops::Range,
 };
 
 use memchr::memmem;
@@ -16,10 +17,22 @@ pub(crate) fn is_mailbox(bytes: &[u8]) -> bool {
 /// it. That is removed only when the message is read, because most messages are only skipped.
 pub(super) struct Message<'a> {
     raw: &'a [u8],
+    /// Its first byte in the mailbox.
+    at: usize,
     opened: Option<Cursor<Cow<'a, [u8]>>>,
 }
 
-impl Message<'_> {
+impl<'a> Message<'a> {
+    /// Takes the bytes of a message, and the position of the first one in the mailbox.
+    pub(super) fn new(raw: &'a [u8], at: usize) -> Self {
+        Self { raw, at, opened: None }
+    }
+
+    /// Returns where it lies in the mailbox.
+    pub(super) fn range(&self) -> Range<usize> {
+        self.at..self.at + self.raw.len()
+    }
+
     /// Returns the number of bytes as stored.
     pub(super) fn len(&self) -> usize {
         self.raw.len()
@@ -41,7 +54,7 @@ pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
         let (message, next) = rest.split_at_checked(find_message_end(rest, from))?;
         rest = next;
         let raw = message.get(from..).filter(|message| !message.is_empty())?;
-        Some(Message { raw, opened: None })
+        Some(Message::new(raw, bytes.len() - next.len() - raw.len()))
     })
 }
 

@@ -4,7 +4,10 @@ use std::{borrow::Cow, io::Read};
 
 use tar::EntryType;
 
-use super::entry::{Budget, Entry, Visit, not_a_file};
+use super::{
+    entry::{Budget, Entry, Visit, not_a_file},
+    open::{Packing, Place},
+};
 use crate::{code_page::CodePage, encoding, format::Format, unreadable::Unreadable};
 
 /// Returns whether the first bytes of a file are those of a tar archive.
@@ -48,9 +51,13 @@ pub(super) fn visit_entries(
         let path = path.strip_prefix("./").unwrap_or(&path);
         let flow = match entry.header().entry_type() {
             EntryType::Directory => continue,
-            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+            kind @ (EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse) => {
                 let size = Some(entry.size());
-                let entry = Entry { format, size, reader: &mut entry, budget: budget.clone() };
+                // A sparse file is in several pieces; a compressed archive is not in memory.
+                let is_in_memory = format == Format::Tar && kind != EntryType::GNUSparse;
+                let place = is_in_memory.then(|| place_of(&entry)).flatten();
+                let budget = budget.clone();
+                let entry = Entry { format, size, place, reader: &mut entry, budget };
                 visit(path, Ok(entry))?
             }
             _ => visit(path, Err(not_a_file(path)))?,
@@ -60,6 +67,13 @@ pub(super) fn visit_entries(
         }
     }
     Ok(())
+}
+
+/// Returns where the bytes of a file lie.
+fn place_of<R: Read>(entry: &tar::Entry<'_, R>) -> Option<Place> {
+    let start = usize::try_from(entry.raw_file_position()).ok()?;
+    let end = start.checked_add(usize::try_from(entry.size()).ok()?)?;
+    Some(Place { range: start..end, packing: Packing::Plain })
 }
 
 /// Returns whether attributes have at most `most` bytes and state no size.

@@ -14,7 +14,10 @@ use zip::{
     unstable::read::ZipIterable,
 };
 
-use super::entry::{Budget, Entry, Visit, not_a_file};
+use super::{
+    entry::{Budget, Entry, Visit, not_a_file},
+    open::{Packing, Place},
+};
 use crate::{code_page::CodePage, encoding, format::Format, unreadable::Unreadable};
 
 /// Calls `visit` for each file, including several with the same name.
@@ -86,6 +89,15 @@ struct Names<'a> {
     page: OnceCell<Option<CodePage>>,
 }
 
+/// Returns where the packed bytes of a file lie.
+fn place_of<R: Read>(file: &ZipFile<'_, R>) -> Option<Place> {
+    let start = usize::try_from(file.data_start()?).ok()?;
+    let end = start.checked_add(usize::try_from(file.compressed_size()).ok()?)?;
+    let is_deflated = file.compression() == CompressionMethod::Deflated;
+    let packing = Packing::Zip { is_deflated, size: file.size(), checksum: file.crc32() };
+    Some(Place { range: start..end, packing })
+}
+
 /// Calls `visit` for one member. A member without a path is named by its number.
 fn visit_member<R: Read>(
     names: &Names<'_>,
@@ -111,9 +123,9 @@ fn visit_member<R: Read>(
                 let what = "it is packed by a method that is not read; pack it with Deflate";
                 return visit(&path, Err(Unreadable::NoMember { what: what.into() }));
             }
-            let size = Some(file.size());
+            let (size, place, budget) = (Some(file.size()), place_of(&file), budget.clone());
             let mut reader = budget.bound(file);
-            visit(&path, Ok(Entry { format, size, reader: &mut reader, budget: budget.clone() }))
+            visit(&path, Ok(Entry { format, size, place, reader: &mut reader, budget }))
         }
         Err(ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)) => {
             visit(&path, Err(Unreadable::Encrypted { format }))

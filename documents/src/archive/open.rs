@@ -1,0 +1,170 @@
+//! An archive in memory, with the places of its members, so that reading a member costs as much as
+//! the member itself and not as the whole archive.
+
+use std::{
+    collections::BTreeMap,
+    io::Read,
+    ops::{ControlFlow, Range},
+};
+
+use bytes::Bytes;
+use flate2::{Crc, bufread::DeflateDecoder};
+
+use super::{
+    MemberPath,
+    entry::{Budget, Entry},
+    in_process, mailbox, read_member_within, unpack_tar, visit_entries,
+};
+use crate::{format::Format, limits::Limits, unreadable::Unreadable};
+
+/// An archive that is read several times.
+#[derive(Debug)]
+pub struct Archive {
+    /// Its bytes; those of a compressed tar archive are unpacked, if they are within the limits.
+    pub(crate) bytes: Bytes,
+    /// Its file name.
+    pub(crate) name: String,
+    index: Index,
+}
+
+/// The places of the members of the outer archive.
+#[derive(Debug, Default)]
+struct Index {
+    /// In the order of the archive; several files may share a path. The place is `None` for a member
+    /// that is found by a search of the archive.
+    places: BTreeMap<String, Vec<Option<Place>>>,
+    /// Number of entries, for the budget.
+    entries: u32,
+}
+
+/// The part of an archive's bytes that holds one member.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) range: Range<usize>,
+    pub(super) packing: Packing,
+}
+
+/// How a member's bytes are made from a part of the archive.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Packing {
+    /// They are that part.
+    Plain,
+    /// They are a message of a mailbox.
+    Message,
+    /// They are packed, and have this size and checksum.
+    Zip { is_deflated: bool, size: u64, checksum: u32 },
+}
+
+impl Archive {
+    /// Opens an archive that is read several times: unpacks a compressed tar archive, and finds the
+    /// members if that takes little memory. Takes as long as one pass over the archive, so it is to be
+    /// called where the thread may block. Any other file is taken as it is.
+    pub fn open(bytes: Bytes, name: &str, limits: &Limits) -> Self {
+        let bytes = unpack_tar(&bytes, name, limits).map_or(bytes, Bytes::from);
+        let index = Index::build(&bytes, name, limits).unwrap_or_default();
+        Self { bytes, name: name.to_owned(), index }
+    }
+
+    /// Takes an archive as it is: each member is found by a search of the whole archive.
+    pub fn unopened(bytes: Bytes, name: &str) -> Self {
+        Self { bytes, name: name.to_owned(), index: Index::default() }
+    }
+
+    /// Reads a member within a budget, if its place is known.
+    pub(super) fn read_in_place(
+        &self,
+        member: &str,
+        limits: &Limits,
+        budget: &Budget,
+    ) -> Option<Result<(Vec<u8>, String), Unreadable>> {
+        let path = MemberPath::new(member);
+        let place = self.index.place(&path)?;
+        budget.count_entries(self.index.entries);
+        let bytes = match place.read(&self.bytes, path.max_bytes(limits), budget)? {
+            Ok(bytes) => bytes,
+            Err(fault) => return Some(Err(fault)),
+        };
+        let name = path.name();
+        Some(match path.rest {
+            Some(rest) => read_member_within(&bytes, &name, rest, limits, budget),
+            None => Ok((bytes, name)),
+        })
+    }
+}
+
+impl Index {
+    /// Returns `None` where members are found by a search alone: the archive is damaged, is unpacked
+    /// as a stream, or takes a process of its own.
+    fn build(bytes: &[u8], name: &str, limits: &Limits) -> Option<Self> {
+        let format = Format::detect(bytes, name).ok()?;
+        let is_small = match format {
+            Format::Zip => in_process::has_few_entries(bytes),
+            Format::Tar => in_process::has_short_names(bytes),
+            format => format == Format::Mbox,
+        };
+        if !is_small {
+            return None;
+        }
+        let budget = Budget::new(bytes, limits);
+        let mut places: BTreeMap<String, Vec<Option<Place>>> = BTreeMap::new();
+        let visited = visit_entries(bytes, name, format, &budget, |path, entry| {
+            let place = entry.ok().and_then(|entry| entry.place);
+            places.entry(path.to_owned()).or_default().push(place);
+            Ok(ControlFlow::Continue(()))
+        });
+        visited.ok()?;
+        Some(Self { places, entries: budget.entries() })
+    }
+
+    fn place(&self, path: &MemberPath<'_>) -> Option<&Place> {
+        let places = self.places.get(&path.wanted)?;
+        let at = match usize::try_from(path.number).ok()? {
+            1 => places.len().checked_sub(1)?,
+            number => number.checked_sub(2).filter(|_| number <= places.len())?,
+        };
+        places.get(at)?.as_ref()
+    }
+}
+
+impl Place {
+    /// Reads at most `most` bytes. Returns `None` for a member that is not as the archive states it; a
+    /// search of the archive reports the fault.
+    fn read(
+        &self,
+        archive: &[u8],
+        most: u64,
+        budget: &Budget,
+    ) -> Option<Result<Vec<u8>, Unreadable>> {
+        let packed = archive.get(self.range.clone())?;
+        let reader: Box<dyn Read + '_> = match self.packing {
+            Packing::Plain => Box::new(packed),
+            Packing::Message => Box::new(mailbox::Message::new(packed, self.range.start)),
+            Packing::Zip { is_deflated: false, .. } => Box::new(packed),
+            // One byte more shows that the stated size is wrong.
+            Packing::Zip { size, .. } => {
+                Box::new(DeflateDecoder::new(packed).take(size.saturating_add(1)))
+            }
+        };
+        let mut reader = budget.bound(reader);
+        let (format, budget) = (Format::Zip, budget.clone());
+        let mut entry = Entry { format, size: None, place: None, reader: &mut reader, budget };
+        match entry.read(most) {
+            Ok(bytes) => self.packing.is_whole(&bytes).then_some(Ok(bytes)),
+            Err(fault @ Unreadable::TooLarge { .. }) => Some(Err(fault)),
+            Err(_) => None,
+        }
+    }
+}
+
+impl Packing {
+    /// Whether these are all bytes of the member, as far as the archive states them.
+    fn is_whole(self, bytes: &[u8]) -> bool {
+        let Self::Zip { size, checksum, .. } = self else { return true };
+        let mut crc = Crc::new();
+        crc.update(bytes);
+        bytes.len() as u64 == size && crc.sum() == checksum
+    }
+}
+
+#[cfg(test)]
+mod tests;
