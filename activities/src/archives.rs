@@ -56,14 +56,14 @@ impl Default for Archives {
 }
 
 impl Archives {
-    /// A document's bytes, its file name, and the stamp of the archive.
+    /// A file's bytes, its name, and the stamp of the archive.
     pub(crate) async fn read(
         &self,
         location: &Location,
         member: &str,
         reader: &Reader,
+        limits: &Limits,
     ) -> Result<(Bytes, String, Stamp), Fault> {
-        let limits = reader.limits();
         let (archive, stamp) = self.archive(location, limits).await?;
         let read = reader.read_member(&archive, member, limits).await;
         let (bytes, name) = read.map_err(Fault::NoReader)?.map_err(Fault::Unreadable)?;
@@ -72,7 +72,11 @@ impl Archives {
 
     /// The archive. Concurrent callers for one archive share one load; those for another one do not
     /// wait for it, unless [`AT_HAND`] archives are being loaded.
-    async fn archive(&self, location: &Location, limits: &Limits) -> Result<Loaded, Fault> {
+    pub(crate) async fn archive(
+        &self,
+        location: &Location,
+        limits: &Limits,
+    ) -> Result<Loaded, Fault> {
         let uri = location.uri();
         let stamp = location.stamp().await.map_err(Fault::Store)?;
         let stamp = stamp.ok_or_else(|| Fault::Store(Error::Missing(uri.clone())))?;
@@ -170,7 +174,10 @@ mod tests {
         let reader = Reader::in_this_process(Limits::default());
         let read = |location: Location| {
             let (archives, reader) = (&archives, &reader);
-            async move { archives.read(&location, "a.txt", reader).await.unwrap().0 }
+            async move {
+                let read = archives.read(&location, "a.txt", reader, reader.limits()).await;
+                read.unwrap().0
+            }
         };
         let others = async {
             began.acquire().await.unwrap().forget();

@@ -64,7 +64,7 @@ pub struct Services {
     /// Memory for documents.
     pub memory: Memory,
     /// Cached archives.
-    pub archives: Archives,
+    pub archives: Arc<Archives>,
     /// Cached manifests.
     pub shards: Shards,
     /// Documents that this worker processes at once.

@@ -76,7 +76,18 @@ pub fn list_members(
     name: &str,
     limits: &Limits,
 ) -> Result<Option<Vec<Member>>, Unreadable> {
-    list_members_within(bytes, name, limits, &Budget::new(bytes, limits))
+    list_unpacked(bytes, bytes.len() as u64, name, limits)
+}
+
+/// Lists an archive that may be unpacked already; `packed` is the size of its file in bytes, which
+/// bounds what its members may unpack to.
+pub(crate) fn list_unpacked(
+    bytes: &[u8],
+    packed: u64,
+    name: &str,
+    limits: &Limits,
+) -> Result<Option<Vec<Member>>, Unreadable> {
+    list_members_within(bytes, name, limits, &Budget::of_size(packed, limits))
 }
 
 fn list_members_within(

@@ -65,8 +65,8 @@ enum Work {
     Extract,
     /// Run this program in its place.
     Become(Vec<String>),
-    /// List an archive.
-    Members,
+    /// List an archive whose file has this size in bytes.
+    Members(u64),
     /// Read this member of an archive.
     Member(String),
     /// Decode rows of a table, whose parts the child asks for.
@@ -186,17 +186,16 @@ impl Reader {
     /// If the process cannot be started.
     pub async fn list_members(
         &self,
-        bytes: Bytes,
-        name: &str,
+        archive: &Arc<Archive>,
         limits: &Limits,
     ) -> std::io::Result<Result<Option<Vec<Member>>, Unreadable>> {
-        let arguments = (bytes.clone(), name.to_owned(), *limits);
-        let in_process =
-            move || archive::in_process::try_list_members(&arguments.0, &arguments.1, &arguments.2);
+        let arguments = (Arc::clone(archive), *limits);
+        let in_process = move || archive::in_process::try_list_members(&arguments.0, &arguments.1);
         if let Some(listed) = run_blocking(in_process).await {
             return Ok(listed);
         }
-        let output = self.run_on_archive(&bytes, name, *limits, Work::Members).await?;
+        let Archive { bytes, name, packed, .. } = &**archive;
+        let output = self.run_on_archive(bytes, name, *limits, Work::Members(*packed)).await?;
         Ok(output.and_then(|output| {
             serde_json::from_slice(&output).unwrap_or(Err(Unreadable::ArchiveCrashed))
         }))
@@ -366,8 +365,9 @@ pub fn serve() -> std::io::Result<()> {
     std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes)?;
     let mut stdout = std::io::stdout().lock();
     match work {
-        Work::Members => {
-            serde_json::to_writer(&mut stdout, &archive::list_members(&bytes, name, limits))?;
+        Work::Members(packed) => {
+            let listed = archive::list_unpacked(&bytes, *packed, name, limits);
+            serde_json::to_writer(&mut stdout, &listed)?;
         }
         Work::Member(member) => {
             let (bytes, name) = match archive::read_member(&bytes, name, member, limits) {

@@ -6,6 +6,7 @@ mod common;
 use std::{
     io::Write,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 use common::{Dice, archive, docx, eml, pdf};
@@ -358,7 +359,8 @@ async fn archives_within_an_archive_have_one_budget_together() {
         let name = if member.len() == outer.len() { "all.tar" } else { "all.tar.gz" };
         let refused = archives::list_members(member, name, &limits).unwrap_err().to_string();
         assert!(refused.contains("unpacked"), "{name}: {refused}");
-        let apart = reader(limits).list_members(member.to_vec().into(), name, &limits).await;
+        let archive = Archive::open(member.to_vec().into(), name, &limits).into();
+        let apart = reader(limits).list_members(&archive, &limits).await;
         assert_eq!(apart.unwrap().unwrap_err().to_string(), refused);
     }
 }
@@ -413,9 +415,9 @@ async fn a_name_that_takes_all_memory_takes_a_process_of_its_own() {
     assert!(bytes.len() < 8 << 20, "{}", bytes.len());
     let reader = reader(Limits::default());
     let limits = reader.limits();
-    let listed = reader.list_members(bytes.clone(), "name.tgz", limits).await.unwrap();
-    assert!(listed.is_err(), "{listed:?}");
     let archive = Archive::open(bytes, "name.tgz", limits).into();
+    let listed = reader.list_members(&archive, limits).await.unwrap();
+    assert!(listed.is_err(), "{listed:?}");
     let read = reader.read_member(&archive, "a.txt", limits).await.unwrap();
     assert!(read.is_err());
 }
@@ -438,15 +440,18 @@ async fn a_large_archive_is_read_by_a_process_as_a_small_one_is_here() {
     let packed: bytes::Bytes = gzip(&tar(&files)).into();
     let here = archives::list_members(&packed, "a.tgz", &Limits::default()).unwrap();
     let none = Reader::isolated("/no/such/program", [], Limits::default());
-    let failed = none.list_members(packed.clone(), "a.tgz", none.limits()).await;
+    let unpacked: Arc<Archive> = Archive::open(packed.clone(), "a.tgz", none.limits()).into();
+    let packed: Arc<Archive> = Archive::unopened(packed, "a.tgz").into();
+    let failed = none.list_members(&packed, none.limits()).await;
     assert_eq!(failed.unwrap_err().kind(), std::io::ErrorKind::NotFound, "it takes a process");
     let reader = reader(Limits::default());
-    let apart = reader.list_members(packed.clone(), "a.tgz", reader.limits()).await;
-    assert_eq!(apart.unwrap().unwrap(), here);
-    let packed = Archive::unopened(packed, "a.tgz").into();
-    let (bytes, name) =
-        reader.read_member(&packed, "7.txt", reader.limits()).await.unwrap().unwrap();
-    assert_eq!((&bytes[..], name.as_str()), (&large[..], "7.txt"));
+    for archive in [packed, unpacked] {
+        let apart = reader.list_members(&archive, reader.limits()).await;
+        assert_eq!(apart.unwrap().unwrap(), here);
+        let (bytes, name) =
+            reader.read_member(&archive, "7.txt", reader.limits()).await.unwrap().unwrap();
+        assert_eq!((&bytes[..], name.as_str()), (&large[..], "7.txt"));
+    }
 }
 
 /// Folders and hidden files are no documents, but their number is bounded.

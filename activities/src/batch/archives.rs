@@ -1,13 +1,11 @@
 //! Archives in a source: each document in an archive is a document of the batch.
 
 use bytes::Bytes;
-use tidegate_documents::{
-    Limits, Reader, Unreadable,
-    archive::{self, Archive},
-};
+use tidegate_documents::{Limits, Unreadable, archive};
 use tidegate_types::DocumentId;
 
 use crate::{
+    archives::Fault,
     batch::source::PageBudget,
     failure::{Failure, OfStore as _},
     output::{
@@ -31,7 +29,7 @@ pub(super) async fn expand(
     room: &PageBudget,
 ) -> Result<Vec<Document>, Failure> {
     match is_archive(&file) {
-        true => list_archive(storage, file, &room.reader, &room.limits).await,
+        true => list_archive(storage, file, room).await,
         false => Ok(vec![file]),
     }
 }
@@ -45,12 +43,23 @@ pub(super) async fn unpack(
     member: &str,
     room: &PageBudget,
 ) -> Result<Result<(Bytes, Stamp), Unreadable>, Failure> {
-    let read = location.read_stamped().await;
-    let (bytes, stamp) = read.map_err(|error| Failure::of_field("source", error))?;
     let limits = Limits { bytes: room.limits.archive_bytes, ..room.limits };
-    let archive = Archive::unopened(bytes, location.name()).into();
-    let read = room.reader.read_member(&archive, member, &limits).await;
-    Ok(read.map_err(|error| no_reader(&error))?.map(|(bytes, _)| (bytes, stamp)))
+    match room.archives.read(location, member, &room.reader, &limits).await {
+        Ok((bytes, _, stamp)) => Ok(Ok((bytes, stamp))),
+        Err(fault) => unreadable(fault).map(Err),
+    }
+}
+
+/// Why an archive cannot be read.
+///
+/// # Errors
+/// `Transient` when a store or the worker fails.
+fn unreadable(fault: Fault) -> Result<Unreadable, Failure> {
+    match fault {
+        Fault::Store(error) => Err(Failure::of_field("source", error)),
+        Fault::NoReader(error) => Err(no_reader(&error)),
+        Fault::Unreadable(fault) => Ok(fault),
+    }
 }
 
 /// The reader's process cannot be started: a fault of this worker, not of the archive.
@@ -63,31 +72,23 @@ fn no_reader(error: &std::io::Error) -> Failure {
 async fn list_archive(
     storage: &Storage,
     file: Document,
-    reader: &Reader,
-    limits: &Limits,
+    room: &PageBudget,
 ) -> Result<Vec<Document>, Failure> {
     let location = resolve(storage, "source", &file.uri)?;
-    let failed = |error| Failure::of_field("source", error);
-    let size = match location.special() {
-        Some(_) => None,
-        None => location.size().await.map_err(failed)?,
-    };
-    // A missing object, or one that is not a file, is reported when it is read.
-    let Some(size) = size else { return Ok(vec![file]) };
+    // An object that is missing, or is not a file, is reported when it is read.
+    if location.special().is_some() {
+        return Ok(vec![file]);
+    }
     let faulty = |fault: &Unreadable| {
         let unreadable = Some(fault.to_string());
         vec![Document { unreadable, ..Document::file(file.id.clone(), file.uri.clone()) }]
     };
-    if size > limits.archive_bytes {
-        let (what, most) = ("archive".into(), limits.archive_bytes);
-        return Ok(faulty(&Unreadable::TooLarge { what, size, most }));
-    }
-    let (bytes, stamp) = match location.read_stamped().await {
-        Ok(read) => read,
-        Err(Error::Missing(_)) => return Ok(vec![file]),
-        Err(error) => return Err(failed(error)),
+    let (archive, stamp) = match room.archives.archive(&location, &room.limits).await {
+        Ok(loaded) => loaded,
+        Err(Fault::Store(Error::Missing(_))) => return Ok(vec![file]),
+        Err(fault) => return Ok(faulty(&unreadable(fault)?)),
     };
-    let listed = reader.list_members(bytes, location.name(), limits).await;
+    let listed = room.reader.list_members(&archive, &room.limits).await;
     let members = match listed.map_err(|error| no_reader(&error))? {
         Ok(Some(members)) => members,
         Ok(None) => return Ok(vec![file]),

@@ -79,7 +79,7 @@ where
     F: Fn(Holder) -> Fut,
     Fut: Future<Output = Result<bool, Failure>>,
 {
-    let room = room.with_reader(&services.reader_for(&job.lane));
+    let room = room.of_worker(services, &job.lane);
     let (job, route, output) = prepare(services, job, &batch.workflow).await?;
     let job = &job;
     let storage = &services.storage;
@@ -191,7 +191,7 @@ pub async fn plan_more(
     let (storage, began) = (&services.storage, Instant::now());
     let folder = resolve(storage, "job", &plan.job)?;
     let mut stored = Stored::read(&folder).await?;
-    let room = room.with_reader(&services.reader_for(&stored.job.lane));
+    let room = room.of_worker(services, &stored.job.lane);
     let output = resolve(storage, "output", &stored.job.output)?;
     let (mut pages, cursor) = PlanWriter::resume(&output, &folder, &stored.job, plan).await?;
     let mut next = Some(cursor);
@@ -236,7 +236,7 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
         }
         sample.add(&documents);
     };
-    let room = PageBudget::page().with_reader(&services.reader_for(&job.lane));
+    let room = PageBudget::page().of_worker(services, &job.lane);
     if job.sample.is_some() {
         add(first_page(&services.storage, job, &output, room).await?.documents);
     } else {

@@ -24,6 +24,8 @@ pub struct Archive {
     pub(crate) bytes: Bytes,
     /// Its file name.
     pub(crate) name: String,
+    /// Size of its file in bytes.
+    pub(crate) packed: u64,
     index: Index,
 }
 
@@ -60,14 +62,16 @@ impl Archive {
     /// members if that takes little memory. Takes as long as one pass over the archive, so it is to be
     /// called where the thread may block. Any other file is taken as it is.
     pub fn open(bytes: Bytes, name: &str, limits: &Limits) -> Self {
+        let packed = bytes.len() as u64;
         let bytes = unpack_tar(&bytes, name, limits).map_or(bytes, Bytes::from);
         let index = Index::build(&bytes, name, limits).unwrap_or_default();
-        Self { bytes, name: name.to_owned(), index }
+        Self { bytes, name: name.to_owned(), packed, index }
     }
 
     /// Takes an archive as it is: each member is found by a search of the whole archive.
     pub fn unopened(bytes: Bytes, name: &str) -> Self {
-        Self { bytes, name: name.to_owned(), index: Index::default() }
+        let (packed, index) = (bytes.len() as u64, Index::default());
+        Self { bytes, name: name.to_owned(), packed, index }
     }
 
     /// Reads a member within a budget, if its place is known.

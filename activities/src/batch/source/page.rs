@@ -1,13 +1,16 @@
 //! A page of a source, the start of the next one, and bounds on how much of it is held in memory at once.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_documents::{Limits, Position, Reader};
-use tidegate_types::DocumentId;
+use tidegate_types::{DocumentId, Lane};
 
-use crate::{batch::document_ids::File, output::job::Document, storage::Stamp};
+use crate::{
+    archives::Archives, batch::document_ids::File, output::job::Document, services::Services,
+    storage::Stamp,
+};
 
 /// The position at which a source continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +122,8 @@ pub struct PageBudget {
     pub(in crate::batch) limits: Limits,
     /// Reads files in a process of its own.
     pub(in crate::batch) reader: Reader,
+    /// The archives that are read, each of them once for all pages.
+    pub(in crate::batch) archives: Arc<Archives>,
 }
 
 impl PageBudget {
@@ -130,12 +135,19 @@ impl PageBudget {
             time: Duration::from_secs(10),
             limits: Limits::default(),
             reader: Reader::in_this_process(Limits::default()),
+            archives: Arc::default(),
         }
     }
 
     /// Sets the reader, which also gives the bounds of archives.
     pub fn with_reader(self, reader: &Reader) -> Self {
         Self { limits: *reader.limits(), reader: reader.clone(), ..self }
+    }
+
+    /// Sets the reader for a lane, and the cache of archives.
+    pub(in crate::batch) fn of_worker(self, services: &Services, lane: &Lane) -> Self {
+        let room = self.with_reader(&services.reader_for(lane));
+        Self { archives: Arc::clone(&services.archives), ..room }
     }
 
     /// Sets the bounds of archives.

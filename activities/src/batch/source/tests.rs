@@ -671,3 +671,36 @@ async fn a_file_of_requests_is_the_same_in_pages_of_any_length() {
     ];
     assert_eq!(told, expected);
 }
+
+/// Two files of records in an archive, in pages of one row: the archive is read once.
+#[tokio::test]
+async fn an_archive_is_read_once_for_all_its_files_and_pages() {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use axum::{Router, http::Method, routing::any};
+
+    let rows = b"note\nEbb\nSlack\nFlow\n";
+    let archive = gzip(&tar(&[("a.csv", rows), ("b.csv", rows), ("c.txt", b"Surge")]));
+    let gets = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&gets);
+    let reply = move |method: Method| {
+        counted.fetch_add(usize::from(method == Method::GET), Ordering::SeqCst);
+        let archive = archive.clone();
+        async move { ([("last-modified", "Sun, 22 Nov 2026 10:00:00 GMT")], archive) }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let web = format!("http://{}/", listener.local_addr().unwrap());
+    let app = Router::new().route("/all.tgz", any(reply));
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let folder = tempfile::tempdir().unwrap();
+    let root = url::Url::from_directory_path(folder.path().canonicalize().unwrap()).unwrap();
+    let storage = Storage::new([root.as_str(), web.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let records = Records { id: None, text: Some("note".to_owned()) };
+    let job = job(Source::Documents(vec![format!("{web}all.tgz")]), Some(records));
+    let found = in_pages(&storage, &job, &output, PageBudget::of_documents(1)).await.unwrap();
+    assert_eq!((found.documents.len(), gets.load(Ordering::SeqCst)), (7, 1), "{found:?}");
+}

@@ -165,7 +165,7 @@ pub(crate) async fn fetch(
     let gone = || unreadable(format!("{location} does not exist"));
     if let Some(member) = member {
         let reader = services.reader_for(lane);
-        let read = services.archives.read(&location, member, &reader).await;
+        let read = services.archives.read(&location, member, &reader, reader.limits()).await;
         let (bytes, name, stamp) = read.map_err(|fault| match fault {
             Fault::Store(Error::Missing(_)) => gone(),
             Fault::Store(error) => Failure::of_document(error),
