@@ -11,11 +11,12 @@ mod members;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_documents::{Reader, tokens};
 use tidegate_providers::{Finish, StopReason};
 use tidegate_types::{ModelId, Spend, Usage};
-use tidegate_workflows::contract::{FailureType, Job, PackOutcome, PackTask, Task};
+use tidegate_workflows::contract::{FailureType, Job, PackOutcome, PackTask, Reused, Task};
 
 use crate::{
     attempt::Attempt,
@@ -49,6 +50,9 @@ const PACK_TOKENS: u64 = 20_000;
 
 /// Largest cap on output of one call, where documents can be left out: every model of today allows it.
 const PACK_OUTPUT_TOKENS: u32 = 32_000;
+
+/// Documents of a call that are looked at, or written, at once.
+const AT_ONCE: usize = 8;
 
 /// Tokens around an answer: its id, names of fields, escapes.
 const FRAME_TOKENS: u32 = 48;
@@ -157,8 +161,9 @@ pub async fn process(
         outcome.spent += Spend::of_tokens(&usage, cost_usd);
     }
     metrics::count_documents(results.len() as u64, "succeeded");
+    let offers: Vec<_> = results.iter().map(|it| offer(services, &it.result)).collect();
+    stream::iter(offers).buffered(AT_ONCE).collect::<()>().await;
     for Packed { result, .. } in &results {
-        offer(services, result).await;
         outcome.spent += result.spend().tokens();
         metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
     }
@@ -264,6 +269,56 @@ async fn shareable_text(
     job.in_parts(tokens::estimate(&text)).is_none().then_some(text)
 }
 
+/// What is known of a document before the call.
+#[derive(Debug)]
+enum Looked {
+    /// It has its result.
+    Done(Box<DocumentResult>),
+    /// It has got the answer that another batch has bought. `updated`: it had one to an earlier
+    /// content.
+    Bought { reused: Reused, updated: bool },
+    /// It can share the call, as far as there is room.
+    Shareable(Member),
+    /// It is sent alone.
+    Alone,
+}
+
+/// Looks at one document. Alone, it reports its fault, or waits for the store without the others.
+async fn look(
+    services: &Services,
+    attempt: &Attempt,
+    shard: &Shard,
+    index: u32,
+    document: &Document,
+) -> Result<Looked, Failure> {
+    let care = Care::Several(attempt);
+    let before = earlier::find_existing(services, shard, document, care).await;
+    let Open { raw, updated, instead_of } = match before {
+        Ok(ExistingResult::Done(result)) => return Ok(Looked::Done(result)),
+        Ok(ExistingResult::Open(open)) => open,
+        Err(failure) if failure.kind == FailureType::UnreadableDocument => {
+            return Ok(Looked::Alone);
+        }
+        Err(failure) => return Err(failure),
+    };
+    let Ok(raw) = content::fetch_unless_read(services, document, raw, &shard.job.lane).await else {
+        return Ok(Looked::Alone);
+    };
+    if let Some(result) = bought_before(services, shard, document, &raw.version).await {
+        let location = DocumentResult::location(&shard.output, &document.id);
+        result.bought(&location, instead_of)?.write().await?;
+        return Ok(Looked::Bought { reused: result.reused(), updated });
+    }
+    let extracted = content::extract(services, raw, &shard.job, &shard.route, care).await;
+    let Ok(Extracted { content, version, .. }) = extracted else { return Ok(Looked::Alone) };
+    let reader = services.reader_for(&shard.job.lane);
+    let Some(text) = shareable_text(&reader, &shard.job, document, content).await else {
+        return Ok(Looked::Alone);
+    };
+    let (document, tokens) = (document.clone(), tokens::estimate(&text));
+    Ok(Looked::Shareable(Member { index, document, text, tokens, version, updated, instead_of }))
+}
+
 /// Gathers the documents of the call, and the outcomes of the others.
 async fn gather(
     services: &Services,
@@ -277,69 +332,30 @@ async fn gather(
         Task::Embed => (embed::max_shared_tokens(services, shard), embed::TOGETHER_TOKENS),
     };
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
-    for (index, document) in indices {
-        let care = Care::Several(attempt);
-        let before = earlier::find_existing(services, shard, document, care).await;
-        let Open { raw, updated, instead_of } = match before {
-            Ok(ExistingResult::Done(result)) if result.is_written_by(attempt) => {
+    let looks: Vec<_> = indices
+        .map(|(index, document)| async move {
+            (index, look(services, attempt, shard, index, document).await)
+        })
+        .collect();
+    let mut looked = std::pin::pin!(stream::iter(looks).buffered(AT_ONCE));
+    while let Some((index, looked)) = looked.next().await {
+        match looked? {
+            Looked::Done(result) if result.is_written_by(attempt) => {
                 outcome.succeeded += 1;
                 outcome.spent += result.spend().tokens();
                 outcome.reused += result.reused();
-                continue;
             }
-            Ok(ExistingResult::Done(_)) => {
-                outcome.skipped += 1;
-                continue;
+            Looked::Done(_) => outcome.skipped += 1,
+            Looked::Bought { reused, updated } => {
+                outcome.succeeded += 1;
+                outcome.updated += u32::from(updated);
+                outcome.reused += reused;
             }
-            Ok(ExistingResult::Open(open)) => open,
-            Err(failure) if failure.kind == FailureType::UnreadableDocument => {
-                outcome.left.push(index);
-                continue;
+            Looked::Shareable(member) if member.tokens <= small && sum + member.tokens <= most => {
+                sum += member.tokens;
+                members.push(member);
             }
-            Err(failure) => return Err(failure),
-        };
-        let Ok(raw) = content::fetch_unless_read(services, document, raw, &shard.job.lane).await
-        else {
-            outcome.left.push(index);
-            continue;
-        };
-        if let Some(result) = bought_before(services, shard, document, &raw.version).await {
-            let location = DocumentResult::location(&shard.output, &document.id);
-            result.bought(&location, instead_of)?.write().await?;
-            outcome.succeeded += 1;
-            outcome.updated += u32::from(updated);
-            outcome.reused += result.reused();
-            continue;
-        }
-        match content::extract(services, raw, &shard.job, &shard.route, care).await {
-            Ok(Extracted { content, version, .. }) => {
-                let shared = shareable_text(
-                    &services.reader_for(&shard.job.lane),
-                    &shard.job,
-                    document,
-                    content,
-                )
-                .await;
-                let sized = shared.map(|text| (tokens::estimate(&text), text));
-                let fits = sized.filter(|(tokens, _)| *tokens <= small && sum + tokens <= most);
-                if let Some((tokens, text)) = fits {
-                    sum += tokens;
-                    let document = document.clone();
-                    members.push(Member {
-                        index,
-                        document,
-                        text,
-                        tokens,
-                        version,
-                        updated,
-                        instead_of,
-                    });
-                } else {
-                    outcome.left.push(index);
-                }
-            }
-            // Alone, the document reports its fault, or waits for the store without the others.
-            Err(_) => outcome.left.push(index),
+            Looked::Shareable(_) | Looked::Alone => outcome.left.push(index),
         }
     }
     Ok((members, outcome))
@@ -394,10 +410,14 @@ async fn write_results(
     bought: &Location,
     results: Vec<Packed>,
 ) -> Result<(), Failure> {
-    for Packed { result, instead_of } in results {
-        let location = DocumentResult::location(&shard.output, &result.id);
-        result.bought(&location, instead_of)?.write().await?;
-    }
+    let writes: Vec<_> = results
+        .into_iter()
+        .map(|Packed { result, instead_of }| async move {
+            let location = DocumentResult::location(&shard.output, &result.id);
+            result.bought(&location, instead_of)?.write().await
+        })
+        .collect();
+    stream::iter(writes).buffered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await?;
     bought.remove_or_log("a pack's results stay behind").await;
     Ok(())
 }
