@@ -4,9 +4,8 @@
 //! `failures-00000.jsonl`, which the seal of a shard writes; the shard's results are a part under
 //! `results/`. Documents that need no call are not in a shard, but in `settled-00000.jsonl`.
 
-use std::{fmt, sync::Arc, time::Instant};
+use std::{fmt, ops::Deref, sync::Arc};
 
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use tidegate_calls::{
@@ -25,7 +24,7 @@ use crate::{
         jsonl::{lines, pretty},
         layout::manifest,
         question::StatedQuestion,
-        size_cache::SizeCache,
+        size_cache::LoadingCache,
         version::Version,
     },
     schema::SchemaValidator,
@@ -33,7 +32,7 @@ use crate::{
 };
 
 /// Bytes of manifests that a worker caches: those of 500 shards of files, or of 16 whose records have
-/// 4 KB each.
+/// 4 KB each. As many bytes of jobs are cached.
 const CACHED_BYTES: usize = 32 << 20;
 
 /// Resolves the URI in a field of the input.
@@ -159,6 +158,23 @@ impl Document {
 /// A shard with everything that its documents need.
 #[derive(Debug)]
 pub struct Shard {
+    /// What all shards of its batch share.
+    pub shared: Arc<SharedJob>,
+    /// Its documents, in order.
+    pub documents: Vec<Document>,
+}
+
+impl Deref for Shard {
+    type Target = SharedJob;
+
+    fn deref(&self) -> &SharedJob {
+        &self.shared
+    }
+}
+
+/// What all shards of a batch share.
+#[derive(Debug)]
+pub struct SharedJob {
     /// The run's own folder.
     pub folder: Location,
     /// The job of the batch.
@@ -178,11 +194,9 @@ pub struct Shard {
     pub first_part: u32,
     /// The location of the results.
     pub output: Location,
-    /// Its documents, in order.
-    pub documents: Vec<Document>,
 }
 
-impl Shard {
+impl SharedJob {
     /// The lane in which its documents are asked, and the payers.
     pub(crate) fn terms(&self) -> Terms<'_> {
         let Job { lane, tenant, budget_usd, .. } = &self.job;
@@ -190,14 +204,18 @@ impl Shard {
     }
 }
 
-/// A cache of the shards that this worker has read lately, by the URI of their job and their number.
-/// They never change once written.
+/// A cache of the jobs and shards that this worker has read lately.
 #[derive(Debug)]
-pub struct Shards(Mutex<SizeCache<(String, u32), Shard>>);
+pub struct Shards {
+    /// By their URIs and the content of `job.json`, which the end of the planning writes anew.
+    jobs: LoadingCache<(String, Fingerprint), SharedJob>,
+    /// By the URI of their job and their number. They never change once written.
+    shards: LoadingCache<(String, u32), Shard>,
+}
 
 impl Default for Shards {
     fn default() -> Self {
-        Self(Mutex::new(SizeCache::new(CACHED_BYTES)))
+        Self { jobs: LoadingCache::new(CACHED_BYTES), shards: LoadingCache::new(CACHED_BYTES) }
     }
 }
 
@@ -233,43 +251,38 @@ impl Shards {
         uri: &str,
         number: u32,
     ) -> Result<Arc<Shard>, Failure> {
-        let key = (uri.to_owned(), number);
-        if let Some(shard) = self.0.lock().get(&key, Instant::now()) {
-            return Ok(shard);
-        }
-        let (shard, bytes) = read(storage, uri, number).await?;
-        let shard = Arc::new(shard);
-        self.0.lock().put(key, Arc::clone(&shard), bytes, Instant::now());
-        Ok(shard)
+        let load = async || {
+            let folder = resolve(storage, "job", uri)?;
+            let job = folder.child("job.json").read().await?;
+            let (documents, bytes) = read_manifest(&folder, number).await?;
+            let key = (uri.to_owned(), Fingerprint::of_bytes(&job));
+            let parse = async || SharedJob::parse(storage, folder, &job);
+            let shared = self.jobs.get(key, parse).await?;
+            Ok((Shard { shared, documents }, bytes))
+        };
+        self.shards.get((uri.to_owned(), number), load).await
     }
 }
 
-async fn read(storage: &Storage, uri: &str, number: u32) -> Result<(Shard, usize), Failure> {
-    let folder = resolve(storage, "job", uri)?;
-    let stored = Stored::read(&folder).await?;
-    let asks = stored.question_fingerprint();
-    let Stored { job, route, parts_add_retries, first_part, .. } = stored;
-    let (documents, bytes) = read_manifest(&folder, number).await?;
-    let output = resolve(storage, "output", &job.output)?;
-    let validator = job.schema.as_ref().map(SchemaValidator::compile).transpose()?;
-    let retries = job.retry_budget.map(|calls| RetryBudget {
-        run: folder.name().to_owned(),
-        calls,
-        parts_add: parts_add_retries,
-    });
-    let shard = Shard {
-        folder,
-        retries,
-        template: template(&job),
-        asks,
-        first_part,
-        job,
-        route,
-        validator,
-        output,
-        documents,
-    };
-    Ok((shard, bytes))
+impl SharedJob {
+    /// Parses the `job.json` of a folder. Returns the size in bytes too.
+    fn parse(storage: &Storage, folder: Location, json: &[u8]) -> Result<(Self, usize), Failure> {
+        let stored: Stored = serde_json::from_slice(json)
+            .map_err(|error| damaged(&folder.child("job.json"), &error))?;
+        let asks = stored.question_fingerprint();
+        let Stored { job, route, parts_add_retries, first_part, .. } = stored;
+        let output = resolve(storage, "output", &job.output)?;
+        let validator = job.schema.as_ref().map(SchemaValidator::compile).transpose()?;
+        let retries = job.retry_budget.map(|calls| RetryBudget {
+            run: folder.name().to_owned(),
+            calls,
+            parts_add: parts_add_retries,
+        });
+        let template = template(&job);
+        let shared =
+            Self { folder, job, route, retries, validator, template, asks, first_part, output };
+        Ok((shared, json.len()))
+    }
 }
 
 /// Reads the documents of a shard, in order, with the fields of type `T`; and the manifest's size in bytes.
@@ -305,4 +318,46 @@ fn template(job: &Job) -> u64 {
     // Thinking changes the output's length.
     let asked_with = serde_json::to_vec(&job.asked_with).unwrap_or_default();
     hash([&known.to_le_bytes()[..], &asked_with])
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn shards_share_their_job_and_are_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = url::Url::from_directory_path(folder.path().canonicalize().unwrap()).unwrap();
+        let storage = Storage::new([root.as_str()]).unwrap();
+        let output = format!("{root}out/");
+        let job: Job = serde_json::from_value(json!({"source": {"prefix": "file:///in/"},
+            "output": output, "instructions": "x", "model": "a:b", "lane": "batch",
+            "tenant": "default", "max_output_tokens": 1}))
+        .unwrap();
+        let route = route_of(&job.target, &Routes::default()).unwrap();
+        let (parts_add_retries, forecast, first_part) = (false, None, 0);
+        let mut stored = Stored { job, route, parts_add_retries, forecast, first_part };
+        let uri = format!("{output}_tidegate/run/");
+        let run = storage.resolve(&uri).unwrap();
+        stored.write(&run).await.unwrap();
+        let document = Document::file(DocumentId::from_relative_path("a"), "file:///in/a".into());
+        for shard in 0..3 {
+            let line = serde_json::to_vec(&document).unwrap();
+            manifest(&run, shard).write(line).await.unwrap();
+        }
+        let shards = Shards::default();
+        let slots = (0..8).map(|slot| shards.get(&storage, &uri, slot % 2));
+        let read = futures::future::try_join_all(slots).await.unwrap();
+        assert!(read.iter().all(|shard| Arc::ptr_eq(&shard.shared, &read[0].shared)));
+        assert!((2..8).all(|slot| Arc::ptr_eq(&read[slot], &read[slot % 2])));
+        assert_eq!(read[1].documents, [document]);
+        stored.job.retry_budget = Some(7);
+        stored.write(&run).await.unwrap();
+        let later = shards.get(&storage, &uri, 2).await.unwrap();
+        assert_eq!(later.retries.as_ref().map(|retries| retries.calls), Some(7));
+        assert!(read[0].retries.is_none());
+    }
 }

@@ -21,7 +21,7 @@ use crate::{
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
     output::{
-        job::{Document, Shard, payers},
+        job::{Document, Shard, SharedJob, payers},
         result::{DocumentResult, Given},
         version::Version,
     },
@@ -292,7 +292,7 @@ async fn read_again(
     if !shard.job.evidence {
         return None;
     }
-    let Shard { job, route, .. } = shard;
+    let SharedJob { job, route, .. } = &**shard;
     let raw = content::fetch(services, document, &job.lane).await.ok()?;
     let read = content::extract(services, raw, job, route, Care::None).await.ok()?;
     let is_same = read.version.is_same(sent) == Some(true);

@@ -22,7 +22,7 @@ use crate::{
     failure::Failure,
     fingerprint::Fingerprint,
     output::{
-        job::{Document, Shard},
+        job::{Document, Shard, SharedJob},
         result::{DocumentResult, Given},
         version::Version,
     },
@@ -50,7 +50,7 @@ pub(crate) struct Inquiry<'a> {
 impl<'a> Inquiry<'a> {
     /// The inquiry of a shard's documents.
     pub(crate) fn for_shard(shard: &'a Shard) -> Self {
-        let Shard { job, route, validator, asks, .. } = shard;
+        let SharedJob { job, route, validator, asks, .. } = &**shard;
         Self { job, route, validator: validator.as_ref(), terms: shard.terms(), asks: *asks }
     }
 }
