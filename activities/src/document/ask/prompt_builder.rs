@@ -88,6 +88,14 @@ impl<'a> PromptText<'a> {
     /// # Errors
     /// A sentence that names the place of the template's fault.
     pub(crate) fn build(job: &'a Job, about: &DocumentFacts<'_>) -> Result<Self, String> {
+        // One thread for all texts of the prompt.
+        match job.template && texts(job).iter().any(|(_, text)| text.contains('{')) {
+            true => template::run_deep("the templates", || Self::build_here(job, about)),
+            false => Self::build_here(job, about),
+        }
+    }
+
+    fn build_here(job: &'a Job, about: &DocumentFacts<'_>) -> Result<Self, String> {
         let place = place(job)?;
         let variables = if job.template { about.variables() } else { Variables::new() };
         let fill = |place: &str, text: &'a str| -> Result<Cow<'a, str>, String> {

@@ -4,6 +4,7 @@
 //! are bounded; the size of a value is bounded only if the text [is plain](is_plain).
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     io,
 };
@@ -120,11 +121,24 @@ impl Text<'_> {
     }
 }
 
-/// Runs the work on a thread whose stack suffices for any nesting.
+thread_local! {
+    /// Whether this thread's stack suffices for any nesting.
+    static IS_DEEP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs the work on a thread whose stack suffices for any nesting. Work within such work takes no
+/// other thread.
 pub(super) fn run_deep<T: Send>(
     place: &str,
     work: impl FnOnce() -> Result<T, String> + Send,
 ) -> Result<T, String> {
+    if IS_DEEP.get() {
+        return work();
+    }
+    let work = || {
+        IS_DEEP.set(true);
+        work()
+    };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
         let thread = thread.map_err(|error| format!("{place}: no thread for it: {error}"))?;
@@ -321,6 +335,17 @@ mod tests {
         assert_eq!(unknown, "instructions, line 2: a name is not known; known: amount, id");
         let syntax = fill("{{ id").unwrap_err();
         assert!(syntax.starts_with("instructions, line 1: syntax error"), "{syntax}");
+    }
+
+    #[test]
+    fn work_within_deep_work_takes_no_other_thread() {
+        let thread = || Ok(std::thread::current().id());
+        let both = || Ok((thread()?, run_deep("x", || run_deep("x", thread))?));
+        let (outer, inner) = run_deep("x", both).unwrap();
+        assert!(outer == inner && outer != std::thread::current().id());
+        assert!(!IS_DEEP.get());
+        let fails = run_deep::<()>("x", || run_deep("y", || panic!("a fault of the engine")));
+        assert_eq!(fails.unwrap_err(), "x: it cannot be read");
     }
 
     #[test]
