@@ -6,8 +6,9 @@
 //! So another batch with equal instructions finds the answers that were paid for, and a batch with
 //! other instructions does not. The folder is removed once there is a result.
 
-use std::ops::Range;
+use std::{ops::Range, pin::pin};
 
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_documents::{Split, split};
 use tidegate_providers::Finish;
@@ -32,7 +33,7 @@ use crate::{
     output::{
         job::{Document, Shard},
         jsonl::json,
-        layout,
+        layout::{self, READ_AHEAD},
         result::{self, DocumentResult},
         version::Version,
     },
@@ -281,8 +282,10 @@ async fn question(
         Step::Reduce { level, group, of } => {
             let (from, to) = (group * FAN_IN, ((group + 1) * FAN_IN).min(of));
             let (mut text, mut cut) = (String::new(), false);
+            let names = (from..to).map(|number| format!("{}-{number}.json", level - 1));
+            let mut steps = pin!(read_steps(folder, names.collect()));
             for number in from..to {
-                let part = read_step(folder, &format!("{}-{number}.json", level - 1)).await?;
+                let part = steps.try_next().await?.ok_or_else(|| missing_step(folder))?;
                 cut |= part.is_cut();
                 text.push_str(&format!(
                     "## Answer {} of {of}\n\n{}\n\n",
@@ -333,8 +336,20 @@ impl PartsInfo {
     }
 }
 
-async fn read_step(folder: &Location, name: &str) -> Result<DocumentResult, Failure> {
-    DocumentResult::read(&folder.child(name)).await?.ok_or_else(|| missing_step(folder))
+/// Reads the answers of these steps, several at once and in this order.
+fn read_steps(
+    folder: &Location,
+    names: Vec<String>,
+) -> impl Stream<Item = Result<DocumentResult, Failure>> + use<> {
+    let folder = folder.clone();
+    let read = move |name: String| {
+        let folder = folder.clone();
+        async move {
+            let step = DocumentResult::read(&folder.child(&name)).await?;
+            step.ok_or_else(|| missing_step(&folder))
+        }
+    };
+    stream::iter(names).map(read).buffered(READ_AHEAD)
 }
 
 fn missing_step(folder: &Location) -> Failure {
@@ -351,8 +366,9 @@ async fn join(
 ) -> Result<DocumentResult, Failure> {
     let (mut answers, mut evidence) = (Vec::new(), None);
     let (mut last, mut cut): (Option<DocumentResult>, bool) = (None, false);
-    for part in 0..parts.count {
-        let part = read_step(folder, &object(Step::Part(part))).await?;
+    let names = (0..parts.count).map(|part| object(Step::Part(part)));
+    let mut steps = pin!(read_steps(folder, names.collect()));
+    while let Some(part) = steps.try_next().await? {
         answers.push(part.answer.clone());
         if let Some(own) = &part.evidence {
             evidence.get_or_insert_with(Vec::new).extend(own.iter().cloned());

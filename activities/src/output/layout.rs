@@ -8,6 +8,9 @@ use crate::storage::Location;
 /// The folder of an output for internal objects.
 pub const FOLDER: &str = "_tidegate";
 
+/// Objects of an output that are read at once.
+pub(crate) const READ_AHEAD: usize = 32;
+
 const PART: &str = "part-";
 const INDEX: &str = "index-";
 const END: &str = ".jsonl";

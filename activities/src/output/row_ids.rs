@@ -13,9 +13,8 @@ use crate::{
     output::{
         job::Document,
         jsonl::lines,
-        layout,
+        layout::{self, READ_AHEAD},
         result::read_line,
-        seal::READ_AHEAD,
         sealed::{self, IndexLine},
     },
     storage::{Error, Location},

@@ -12,16 +12,13 @@ use crate::{
     output::{
         job::Shards,
         jsonl::written,
-        layout,
+        layout::{self, READ_AHEAD},
         part::Part,
         result::{DocumentResult, read_line},
         sealed::IndexLine,
     },
     storage::{Error, Location, Storage},
 };
-
-/// Results read at once.
-pub(super) const READ_AHEAD: usize = 32;
 
 /// One line of `failures.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use bytes::Bytes;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, ResultsAs};
@@ -17,7 +19,7 @@ use crate::{
     output::{
         job::Document,
         jsonl::lines,
-        layout::{self, index_number, part_index, part_number},
+        layout::{self, READ_AHEAD, index_number, part_index, part_number},
         part::{self, Part},
         question::StatedQuestion,
         result::DocumentResult,
@@ -111,14 +113,15 @@ impl EarlierResults {
             objects.get(place).map(|(_, stamp)| *stamp)
         };
         let mut earlier = Vec::new();
-        for part in indexes.iter().filter(|part| parts.contains(part)) {
-            let whole = part_index(output, *part).read_if_there().await?.unwrap_or_default();
+        let there = indexes.iter().filter(|part| parts.contains(part)).copied().collect();
+        let mut there = std::pin::pin!(read_indexes(output, there));
+        while let Some((part, whole)) = there.try_next().await? {
             for line in lines(&whole) {
                 let Ok(line) = serde_json::from_slice::<IndexLine>(&line) else { continue };
                 let id = key(line.id.as_str());
                 let is_there = object(id) == line.object.as_ref().map(stamp_key);
                 // A result that was changed after its seal invalidates its earlier lines too.
-                earlier.push((id, is_there.then_some(*part)));
+                earlier.push((id, is_there.then_some(part)));
             }
         }
         // Stable, so that each document's last line is the latest.
@@ -179,8 +182,9 @@ impl EarlierResults {
             }
         }
         let mut settled = vec![None; documents.len()];
-        for (number, places) in by_part {
-            let whole = part_index(output, number).read_if_there().await?.unwrap_or_default();
+        let mut indexes = std::pin::pin!(read_indexes(output, by_part.keys().copied().collect()));
+        while let Some((number, whole)) = indexes.try_next().await? {
+            let places = by_part.remove(&number).unwrap_or_default();
             let index: HashMap<DocumentId, IndexLine> = lines(&whole)
                 .filter_map(|line| serde_json::from_slice::<IndexLine>(&line).ok())
                 .map(|line| (line.id.clone(), line))
@@ -218,15 +222,30 @@ pub(crate) async fn alone_before(
     first: u32,
     mut each: impl FnMut(u32, DocumentId),
 ) -> Result<(), Failure> {
-    for number in indexes(output).await?.range(..first) {
-        let whole = part_index(output, *number).read_if_there().await?.unwrap_or_default();
+    let parts = indexes(output).await?.range(..first).copied().collect();
+    let mut parts = std::pin::pin!(read_indexes(output, parts));
+    while let Some((number, whole)) = parts.try_next().await? {
         for line in lines(&whole) {
             if let Ok(IndexLine { id, object: None, .. }) = serde_json::from_slice(&line) {
-                each(*number, id);
+                each(number, id);
             }
         }
     }
     Ok(())
+}
+
+/// Reads the indexes of these parts, several at once and in this order. An index that does not exist
+/// is empty.
+pub(crate) fn read_indexes(
+    output: &Location,
+    parts: Vec<u32>,
+) -> impl Stream<Item = Result<(u32, Bytes), Failure>> + use<> {
+    let output = output.clone();
+    let read = move |part: u32| {
+        let index = part_index(&output, part);
+        async move { Ok::<_, Failure>((part, index.read_if_there().await?.unwrap_or_default())) }
+    };
+    stream::iter(parts).map(read).buffered(READ_AHEAD)
 }
 
 /// The numbers of all indexes; none where the workers may not list them.
@@ -252,9 +271,10 @@ pub(crate) async fn supersede(
     first: u32,
     is_later: impl Fn(Key) -> bool,
 ) -> Result<(), Failure> {
-    for number in indexes(output).await?.range(..first).copied() {
+    let parts = indexes(output).await?.range(..first).copied().collect();
+    let mut parts = std::pin::pin!(read_indexes(output, parts));
+    while let Some((number, whole)) = parts.try_next().await? {
         let index = part_index(output, number);
-        let whole = index.read_if_there().await?.unwrap_or_default();
         let stays = |id: &DocumentId| !is_later(key(id.as_str()));
         let entries = lines(&whole)
             .filter_map(|line| Some((serde_json::from_slice::<IndexLine>(&line).ok()?.id, line)));
@@ -281,4 +301,40 @@ pub(crate) async fn supersede(
         index.write(stay.into_iter().flat_map(|(_, line)| line).collect::<Vec<u8>>()).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::{Router, extract::Path, routing::get};
+    use tokio::sync::Barrier;
+
+    use super::*;
+    use crate::storage::Storage;
+
+    /// The server answers only when three requests are there at once.
+    #[tokio::test]
+    async fn indexes_are_read_at_once_and_come_in_order() {
+        let all = Arc::new(Barrier::new(3));
+        let reply = move |Path(path): Path<String>| {
+            let all = Arc::clone(&all);
+            async move {
+                all.wait().await;
+                path
+            }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let root = format!("http://{}/", listener.local_addr().unwrap());
+        let app = Router::new().route("/{*path}", get(reply));
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        let output = Storage::new([root.as_str()]).unwrap().resolve(&root).unwrap();
+        let read = read_indexes(&output, vec![7, 5, 6]).try_collect::<Vec<_>>();
+        let limit = std::time::Duration::from_secs(60);
+        let read = tokio::time::timeout(limit, read).await.unwrap().unwrap();
+        let expected = [7, 5, 6]
+            .map(|part| (part, Bytes::from(part_index(&output, part).relative_to(&output))));
+        assert_eq!(read, expected);
+    }
 }

@@ -25,10 +25,9 @@ use crate::{
         },
         job::{Stored, read_manifest},
         jsonl::lines,
-        layout,
+        layout::{self, READ_AHEAD},
         part::{self, Part},
         result::{DocumentResult, ResultLine, read_line},
-        seal::READ_AHEAD,
         sealed::{self, Settled},
         truth::Truth,
         vendor_lines::{Form, OutputLine},
@@ -43,6 +42,9 @@ const MAX_IN_ONE_FILE: u64 = 100_000;
 
 /// Bytes of earlier batches' parts that are cached; at least one part is.
 const PARTS_AT_HAND: usize = 32 << 20;
+
+/// Shards that are read at once: each may be some megabytes.
+const SHARDS_AHEAD: usize = 4;
 
 /// Bytes of results and failures between two checkpoints.
 const CHECKPOINT: usize = 16 << 20;
@@ -124,12 +126,21 @@ impl<'a> Gathering<'a> {
     /// Processes everything.
     pub(super) async fn gather(mut self) -> Result<(DocumentCounts, ResultTotals), Failure> {
         let mut asked = 0;
-        for shard in 0..self.finish.plan.shards() {
-            let (planned, _) = read_manifest::<Planned>(self.folder, shard).await?;
+        let of = ShardReader {
+            output: self.output,
+            folder: self.folder,
+            first_part: self.first_part,
+            written_as: self.written_as,
+            written: self.before.0,
+        };
+        let shards = stream::iter(0..self.finish.plan.shards()).map(move |shard| of.read(shard));
+        let mut shards = std::pin::pin!(shards.buffered(SHARDS_AHEAD));
+        while let Some(read) = shards.try_next().await? {
+            let shard = read.shard;
             if shard < self.before.0 {
-                asked = self.pass_over(shard, planned, asked).await?;
+                asked = self.pass_over(read, asked).await?;
             } else {
-                asked = self.shard(shard, planned, asked).await?;
+                asked = self.shard(read, asked).await?;
                 self.note(shard + 1).await?;
             }
         }
@@ -157,13 +168,8 @@ impl<'a> Gathering<'a> {
     }
 
     /// Skips a shard that is written already, but claims its documents again.
-    async fn pass_over(
-        &mut self,
-        shard: u32,
-        planned: Vec<Planned>,
-        mut asked: u64,
-    ) -> Result<u64, Failure> {
-        for planned in planned {
+    async fn pass_over(&mut self, read: ReadShard, mut asked: u64) -> Result<u64, Failure> {
+        for planned in read.planned {
             while let Some(settled) = self.settled.next(asked).await? {
                 self.claim(&settled.id);
             }
@@ -171,17 +177,9 @@ impl<'a> Gathering<'a> {
             asked += 1;
         }
         if self.first_part > 0 {
-            let sealed = self.sealed(shard).await?;
-            sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
+            read.sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
         }
         Ok(asked)
-    }
-
-    /// The results in a shard's part.
-    async fn sealed(&self, shard: u32) -> Result<HashMap<DocumentId, ResultLine>, Failure> {
-        let number = self.first_part + shard;
-        let found = Part::find(self.output, number, self.written_as).await?;
-        Ok(found.map(|(_, lines)| part::by_document(lines)).unwrap_or_default())
     }
 
     /// Claims a planned document; called once for each. Returns whether it may have a result with
@@ -193,19 +191,13 @@ impl<'a> Gathering<'a> {
         self.present.as_mut().is_none_or(|present| present.remove(id.as_str()))
     }
 
-    async fn shard(
-        &mut self,
-        shard: u32,
-        planned: Vec<Planned>,
-        mut asked: u64,
-    ) -> Result<u64, Failure> {
+    async fn shard(&mut self, read: ReadShard, mut asked: u64) -> Result<u64, Failure> {
         let output = self.output;
-        let mut sealed = self.sealed(shard).await?;
+        let ReadShard { planned, mut sealed, failures, .. } = read;
         if self.first_part > 0 {
             sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
         }
-        let whole = layout::failures_part(self.folder, shard).read_if_there().await?;
-        let mut failed: HashMap<DocumentId, Bytes> = lines(&whole.unwrap_or_default())
+        let mut failed: HashMap<DocumentId, Bytes> = lines(&failures)
             .filter_map(|line| Some((serde_json::from_slice::<Named>(&line).ok()?.id, line)))
             .collect();
         let found: Vec<(Planned, ResultSource)> = planned
@@ -403,6 +395,51 @@ impl<'a> Gathering<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Everything that was written about a shard.
+struct ReadShard {
+    shard: u32,
+    planned: Vec<Planned>,
+    /// The results in its part.
+    sealed: HashMap<DocumentId, ResultLine>,
+    /// The lines of its failures.
+    failures: Bytes,
+}
+
+/// Reads shards.
+#[derive(Clone, Copy)]
+struct ShardReader<'a> {
+    output: &'a Location,
+    folder: &'a Location,
+    first_part: u32,
+    written_as: ResultsAs,
+    /// Shards that are written already: only the ids of their documents are needed.
+    written: u32,
+}
+
+impl ShardReader<'_> {
+    async fn read(self, shard: u32) -> Result<ReadShard, Failure> {
+        let is_written = shard < self.written;
+        let sealed = async {
+            if is_written && self.first_part == 0 {
+                return Ok(HashMap::new());
+            }
+            let number = self.first_part + shard;
+            let found = Part::find(self.output, number, self.written_as).await?;
+            Ok::<_, Failure>(found.map(|(_, lines)| part::by_document(lines)).unwrap_or_default())
+        };
+        let failures = async {
+            if is_written {
+                return Ok(Bytes::new());
+            }
+            let whole = layout::failures_part(self.folder, shard).read_if_there().await?;
+            Ok::<_, Failure>(whole.unwrap_or_default())
+        };
+        let planned = read_manifest::<Planned>(self.folder, shard);
+        let ((planned, _), sealed, failures) = tokio::try_join!(planned, sealed, failures)?;
+        Ok(ReadShard { shard, planned, sealed, failures })
     }
 }
 
