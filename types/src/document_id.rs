@@ -1,6 +1,6 @@
 //! A stable name for a document, safe as an object name on every store.
 
-use std::fmt;
+use std::{borrow::Borrow, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,12 @@ impl DocumentId {
 
     /// The id as text.
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for DocumentId {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

@@ -94,10 +94,11 @@ impl DocumentIds {
 
     /// Adds the ids of one more page.
     pub(super) fn add(&mut self, Added(added): &Added) {
+        // A stable sort finds the two sorted runs, and merges them.
         self.taken.extend(&added.taken);
-        self.taken.sort_unstable();
+        self.taken.sort();
         self.seen.extend(&added.seen);
-        self.seen.sort_unstable();
+        self.seen.sort();
         self.numbers.extend(&added.numbers);
     }
 }

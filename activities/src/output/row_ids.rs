@@ -2,7 +2,10 @@
 //! would change the ids of all later rows. Ids are therefore bound to the rows' content: a row
 //! whose content has a result in the output keeps that result's id, even if the row has moved.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::Bound,
+};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use tidegate_types::DocumentId;
@@ -22,7 +25,14 @@ use crate::{
 
 /// The contents of the records that an output has results for, by their ids.
 #[derive(Debug, Default)]
-pub(crate) struct RowIds(BTreeMap<DocumentId, Fingerprint>);
+pub(crate) struct RowIds {
+    contents: BTreeMap<DocumentId, Fingerprint>,
+    /// The ids of each content.
+    ids: HashMap<Fingerprint, BTreeSet<DocumentId>>,
+}
+
+/// Stands between a file's id and a row's name in the row's id.
+const OF_FILE: &str = "__";
 
 impl RowIds {
     /// Reads them from an output, for records of these files.
@@ -37,8 +47,8 @@ impl RowIds {
             // Workers that may not list objects find no results here.
             Err(_) => return Ok(Self::default()),
         };
-        let prefixes: Vec<String> = files.iter().map(|file| format!("{file}__")).collect();
-        let is_ours = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let files: HashSet<&str> = files.iter().map(DocumentId::as_str).collect();
+        let is_ours = |name: &str| is_of(name, &files);
         let has_parts = names.iter().any(|name| layout::part_number(name).is_some());
         let mut open: HashSet<String> = names
             .into_iter()
@@ -50,12 +60,11 @@ impl RowIds {
         }
         let mut known = BTreeMap::new();
         // The part that was sealed last has the latest result.
-        for part in sealed::indexes(output).await?.into_iter().rev() {
-            if open.is_empty() && !has_parts {
-                break;
-            }
-            let index = layout::part_index(output, part).read_if_there().await?;
-            let index = index.unwrap_or_default();
+        let parts = sealed::indexes(output).await?.into_iter().rev().collect();
+        let mut indexes = std::pin::pin!(sealed::read_indexes(output, parts));
+        while (!open.is_empty() || has_parts)
+            && let Some((_, index)) = indexes.try_next().await?
+        {
             let index = lines(&index).filter_map(|line| serde_json::from_slice(&line).ok());
             for IndexLine { id, version, object, .. } in index {
                 let in_part =
@@ -76,13 +85,23 @@ impl RowIds {
                 known.insert(line.result.id, content);
             }
         }
-        Ok(Self(known))
+        Ok(Self::from_contents(known))
+    }
+
+    fn from_contents(contents: BTreeMap<DocumentId, Fingerprint>) -> Self {
+        let mut ids: HashMap<Fingerprint, BTreeSet<DocumentId>> = HashMap::new();
+        for (id, content) in &contents {
+            ids.entry(*content).or_default().insert(id.clone());
+        }
+        Self { contents, ids }
     }
 
     /// Whether there are results of this file's records.
     pub(crate) fn has_file(&self, file: &DocumentId) -> bool {
-        let prefix = format!("{file}__");
-        self.0.keys().any(|id| id.as_str().starts_with(&prefix))
+        let prefix = format!("{file}{OF_FILE}");
+        let mut from =
+            self.contents.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
+        from.next().is_some_and(|(id, _)| id.as_str().starts_with(&prefix))
     }
 
     /// Gives the rows of one file that have no names their ids. Rows with names keep theirs.
@@ -96,8 +115,11 @@ impl RowIds {
             .map(|(row, _)| row.id.clone())
             .collect();
         let mut free: HashMap<Fingerprint, BTreeSet<&DocumentId>> = HashMap::new();
-        for (id, content) in self.0.iter().filter(|(id, _)| !taken.contains(*id)) {
-            free.entry(*content).or_default().insert(id);
+        for content in rows.iter().filter_map(|(row, _)| row.version.content) {
+            free.entry(content).or_insert_with(|| {
+                let ids = self.ids.get(&content).into_iter().flatten();
+                ids.filter(|id| !taken.contains(*id)).collect()
+            });
         }
         let mut bound: Vec<bool> = rows.iter().map(|(_, numbered)| !numbered.0).collect();
         // First the rows that kept their place, then those that have moved.
@@ -119,7 +141,7 @@ impl RowIds {
             if taken.contains(&row.id) {
                 let own = row.id.clone();
                 let mut others = (2..).map(|number| own.numbered(number));
-                let free = others.find(|id| !taken.contains(id) && !self.0.contains_key(id));
+                let free = others.find(|id| !taken.contains(id) && !self.contents.contains_key(id));
                 row.id = free.unwrap_or(own);
             }
             taken.insert(row.id.clone());
@@ -127,6 +149,43 @@ impl RowIds {
     }
 }
 
+/// Whether a row's id begins with that of one of these files.
+fn is_of(row: &str, files: &HashSet<&str>) -> bool {
+    let ends = (0..row.len()).filter(|at| row.as_bytes()[*at..].starts_with(OF_FILE.as_bytes()));
+    ends.into_iter().any(|end| files.contains(&row[..end]))
+}
+
 /// Whether the record has no name, so that its id is the number of its row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IsNumbered(pub(crate) bool);
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_belong_to_the_files_whose_ids_they_begin_with() {
+        let files = HashSet::from(["a.csv", "x__b.csv", "c_"]);
+        for row in ["a.csv__0000001", "x__b.csv__n", "c___1", "a.csv__x__b.csv__1", "a.csv__ö"] {
+            assert!(is_of(row, &files), "{row}");
+        }
+        for row in ["a.csv", "b.csv__1", "a.csv_1", "c__1", "x__a.csv__1", ""] {
+            assert!(!is_of(row, &files), "{row}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_results_where_an_id_begins_with_its_own() {
+        let id = DocumentId::from_relative_path;
+        let content = Fingerprint::of_bytes(b"Ebb");
+        let known = ["a.csv/1", "a.csv0/1", "x/b.csv/2"].map(|row| (id(row), content));
+        let known = RowIds::from_contents(known.into());
+        for (file, has) in
+            [("a.csv", true), ("x/b.csv", true), ("x", true), ("a", false), ("z", false)]
+        {
+            assert_eq!(known.has_file(&id(file)), has, "{file}");
+        }
+        assert_eq!(known.ids[&content].len(), 3);
+    }
+}
