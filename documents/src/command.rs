@@ -9,6 +9,7 @@ use std::{
     process::Stdio,
 };
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -101,7 +102,8 @@ pub(crate) async fn run(
         .kill_on_drop(true)
         .spawn()?;
     // Kills all processes of the group when this function ends or is dropped.
-    let _group = Group(child.id());
+    let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    let _group = Group(leader);
     let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
     let most = limits.text_bytes;
     let write = async {
@@ -169,21 +171,14 @@ fn output_text<'s>(
     encoding::decode(output)
 }
 
-/// A process group that is killed on drop. `/bin/sh` sends the signal, because our crates have no
-/// unsafe code.
-struct Group(Option<u32>);
+/// A process group that is killed on drop.
+struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            let kill = format!("kill -s KILL -- -{leader}");
-            let killed = std::process::Command::new("/bin/sh")
-                .args(["-c", &kill])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .status();
-            drop(killed);
+            // It may have ended.
+            let _ = kill_process_group(leader, Signal::KILL);
         }
     }
 }
