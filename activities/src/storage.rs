@@ -9,6 +9,7 @@ mod local;
 mod root;
 
 use std::{
+    collections::BTreeMap,
     fmt,
     ops::{ControlFlow, Range},
     path::{Path as FilePath, PathBuf},
@@ -129,6 +130,32 @@ impl Storage {
     /// [`Error::Invalid`] for a URI that is not absolute, climbs out with `..`, follows a link out of
     /// its root, or is under no root.
     pub fn resolve(&self, uri: &str) -> Result<Location, Error> {
+        self.resolver().resolve(uri)
+    }
+
+    /// A resolver for many URIs at once.
+    pub fn resolver(&self) -> Resolver<'_> {
+        Resolver { storage: self, folders: BTreeMap::new() }
+    }
+}
+
+/// Resolves many URIs as [`Storage::resolve`] does. The links in the paths of the roots themselves are
+/// followed once.
+#[derive(Debug)]
+pub struct Resolver<'s> {
+    storage: &'s Storage,
+    /// The folders of roots by their indices, with all links resolved; `None` for one that does not
+    /// exist.
+    folders: BTreeMap<usize, Option<PathBuf>>,
+}
+
+impl Resolver<'_> {
+    /// Resolves a URI to a location under the root that covers it.
+    ///
+    /// # Errors
+    /// The errors of [`Storage::resolve`].
+    pub fn resolve(&mut self, uri: &str) -> Result<Location, Error> {
+        let Self { storage, folders } = self;
         let invalid = |why: &str| Error::Invalid(format!("\"{}\" {why}", uri.escape_debug()));
         let url = Url::parse(uri).map_err(|_| {
             invalid("is no URI; write file:///folder/, s3://bucket/prefix/, gs://… or az://…")
@@ -152,31 +179,36 @@ impl Storage {
             }
             parts.push(part.into_owned());
         }
-        let covering = self
+        let covering = storage
             .roots
             .iter()
             .enumerate()
             .filter_map(|(index, root)| Some((index, root, root.rest(&url, &parts)?)));
         // The innermost root wins, so that roots may be nested.
         let Some((index, root, _)) = covering.min_by_key(|(_, _, rest)| *rest) else {
-            let roots: Vec<&str> = self.roots.iter().map(|root| root.url.as_str()).collect();
+            let roots: Vec<&str> = storage.roots.iter().map(|root| root.url.as_str()).collect();
             let roots =
                 if roots.is_empty() { "none is configured".to_owned() } else { roots.join(", ") };
             return Err(invalid(&format!(
                 "lies outside the allowed roots ({roots}); choose a place under one of them, or add it to {} of the workers' configuration",
-                self.setting
+                storage.setting
             )));
         };
-        let path = Path::parse(parts.join("/"))
-            .unwrap_or_else(|_| Path::from_iter(parts.iter().map(String::as_str)));
+        let path = path_of(&parts);
         if let Some(folder) = &root.folder {
             let file = FilePath::new("/").join(parts.join("/"));
-            if !stays_inside(folder, &file) {
+            let real = folders.entry(index).or_insert_with(|| folder.canonicalize().ok());
+            if !stays_inside(real.as_deref(), &file) {
                 return Err(invalid("leads out of its root by a link"));
             }
         }
-        Ok(Location { storage: self.clone(), root: index, path })
+        Ok(Location { storage: storage.clone(), root: index, path })
     }
+}
+
+fn path_of(parts: &[String]) -> Path {
+    Path::parse(parts.join("/"))
+        .unwrap_or_else(|_| Path::from_iter(parts.iter().map(String::as_str)))
 }
 
 impl fmt::Display for Location {
@@ -234,8 +266,8 @@ impl Location {
 
     /// The path relative to its root.
     pub fn relative_to_root(&self) -> String {
-        let root = self.storage.resolve(self.root().url.as_str());
-        root.map_or_else(|_| self.path.to_string(), |root| self.relative_to(&root))
+        let root = Self { path: path_of(&self.root().parts()), ..self.clone() };
+        self.relative_to(&root)
     }
 
     /// The last part of the path.

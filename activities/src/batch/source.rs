@@ -283,8 +283,11 @@ fn split_glob(uri: &str) -> Result<(String, Option<GlobMatcher>), Failure> {
 }
 
 fn each(storage: &Storage, uris: &[String], before: usize) -> Result<Files, Failure> {
+    let mut resolver = storage.resolver();
     let document = |(place, uri): (usize, &String)| {
-        let location = resolve(storage, "documents", uri)?;
+        let location = resolver.resolve(uri);
+        let location =
+            location.map_err(|error| Failure::invalid_input(format!("documents {error}")))?;
         let id = DocumentId::from_relative_path(&location.relative_to_root());
         Ok((Document::file(id, location.uri()), FilePosition::Listed(place + 1)))
     };

@@ -88,15 +88,19 @@ impl Root {
         Ok(Self { url, store: bucket.store(), bucket: Some(bucket), folder: None })
     }
 
+    /// The parts of its path.
+    pub(super) fn parts(&self) -> Vec<String> {
+        let own = self.url.path_segments().into_iter().flatten().filter(|part| !part.is_empty());
+        own.map(|part| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned())
+            .collect()
+    }
+
     /// The number of path parts below this root, if it covers the URL.
     pub(super) fn rest(&self, url: &Url, parts: &[String]) -> Option<usize> {
         let same_place = self.url.scheme() == url.scheme()
             && self.url.host_str() == url.host_str()
             && self.url.port() == url.port();
-        let own = self.url.path_segments().into_iter().flatten().filter(|part| !part.is_empty());
-        let own: Vec<_> = own
-            .map(|part| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned())
-            .collect();
+        let own = self.parts();
         (same_place && parts.starts_with(&own)).then(|| parts.len() - own.len())
     }
 }
@@ -122,15 +126,16 @@ impl HttpConnector for Straight {
     }
 }
 
-/// Whether the nearest existing ancestor of `file`, with all links resolved, is in `folder`.
-pub(super) fn stays_inside(folder: &FilePath, file: &FilePath) -> bool {
-    let Ok(folder) = folder.canonicalize() else {
+/// Whether the nearest existing ancestor of `file`, with all links resolved, is in `folder`, whose
+/// links are resolved; `None` is a folder that does not exist.
+pub(super) fn stays_inside(folder: Option<&FilePath>, file: &FilePath) -> bool {
+    let Some(folder) = folder else {
         // A root that does not exist has no links; the read reports it.
         return !file.components().any(|part| part == Component::ParentDir);
     };
     file.ancestors()
         .find_map(|ancestor| ancestor.canonicalize().ok())
-        .is_none_or(|real| real.starts_with(&folder))
+        .is_none_or(|real| real.starts_with(folder))
 }
 
 /// A bucket or container, and its client.

@@ -188,3 +188,22 @@ async fn a_folder_is_removed_with_whatever_lies_in_it() {
     assert!(!root.join("gone").exists());
     assert!(root.join("gone-too").exists() && kept.join("c").exists());
 }
+
+#[test]
+fn a_resolver_follows_the_links_of_a_root_once() {
+    let outer = tempfile::tempdir().unwrap();
+    let outer = outer.path().canonicalize().unwrap();
+    let root = outer.join("data");
+    let point_to = |name: &str| {
+        let _ = std::fs::remove_file(&root);
+        std::fs::create_dir_all(outer.join(name)).unwrap();
+        std::os::unix::fs::symlink(outer.join(name), &root).unwrap();
+    };
+    point_to("one");
+    let storage = storage(&root);
+    let mut resolver = storage.resolver();
+    assert_eq!(resolver.resolve(&uri(&root, "x/a.txt")).unwrap().relative_to_root(), "x/a.txt");
+    point_to("two");
+    assert!(resolver.resolve(&uri(&root, "a.txt")).is_err());
+    assert!(storage.resolve(&uri(&root, "a.txt")).is_ok(), "another call looks again");
+}

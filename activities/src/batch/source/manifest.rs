@@ -35,7 +35,7 @@ pub(super) async fn lines(
         return Err(Failure::invalid_input(format!("manifest {uri} is {what}; name a file")));
     }
     let (bytes, is_last) = block(&location, place.byte).await?;
-    let mut documents = Vec::new();
+    let (mut documents, mut resolver) = (Vec::new(), storage.resolver());
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         if documents.len() >= most {
             return Ok((documents, true));
@@ -59,7 +59,7 @@ pub(super) async fn lines(
         if line.id.trim().is_empty() {
             return Err(bad("the id is empty".to_owned()));
         }
-        let location = storage.resolve(&line.uri).map_err(|error| bad(error.to_string()))?;
+        let location = resolver.resolve(&line.uri).map_err(|error| bad(error.to_string()))?;
         let id = DocumentId::from_relative_path(&line.id);
         documents.push((Document::file(id, location.uri()), place.clone()));
     }
