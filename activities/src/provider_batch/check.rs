@@ -1,6 +1,7 @@
 //! Polls the provider's batches, and cancels them.
 
 use chrono::{TimeDelta, Utc};
+use futures::{StreamExt, TryStreamExt, stream};
 use tidegate_providers::{BatchApi, Kind, batch};
 use tidegate_workflows::contract::{BatchState, OpenBatches, ProviderBatch};
 
@@ -15,6 +16,9 @@ use crate::{
     services::Services,
 };
 
+/// Batches that are queried, or answers that are written, at once.
+pub(super) const AT_ONCE: usize = 8;
+
 /// Time after its submission from which a batch that cannot be found is gone. Before that, the
 /// provider's list may not contain it yet.
 const SETTLED: TimeDelta = TimeDelta::minutes(10);
@@ -25,11 +29,8 @@ const SETTLED: TimeDelta = TimeDelta::minutes(10);
 /// # Errors
 /// A [`Failure`] with the time of a retry.
 pub async fn check(services: &Services, open: &OpenBatches) -> Result<Vec<BatchState>, Failure> {
-    let mut states = Vec::with_capacity(open.batches.len());
-    for batch in &open.batches {
-        states.push(state(services, batch).await?);
-    }
-    Ok(states)
+    let states: Vec<_> = open.batches.iter().map(|batch| state(services, batch)).collect();
+    stream::iter(states).buffered(AT_ONCE).try_collect().await
 }
 
 async fn state(services: &Services, batch: &ProviderBatch) -> Result<BatchState, Failure> {

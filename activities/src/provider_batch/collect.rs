@@ -1,5 +1,6 @@
 //! Collects the provider's answers.
 
+use futures::{StreamExt, stream::FuturesOrdered};
 use tidegate_providers::{Charged, Completion, Error, Kind, batch};
 use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{
@@ -26,7 +27,7 @@ use crate::{
         version::Version,
     },
     provider_batch::{
-        check::delete_batch,
+        check::{AT_ONCE, delete_batch},
         choose::batch_api,
         queue,
         submission::{self, Sent, Submission},
@@ -80,29 +81,37 @@ pub async fn collect(
             None
         }
     };
-    while let Some(open) = &mut answers {
-        let answer = match open.next().await {
-            Ok(Some(answer)) => answer,
-            Ok(None) => break,
-            Err(error) => {
-                give_up(batch, &error, attempt)?;
-                given_up = true;
-                break;
-            }
-        };
-        let index = submission::index(&key, &answer.custom_id)
-            .filter(|index| (task.from..task.to).contains(index));
-        let result = match &shard.job.lines {
-            Some(_) => answer.as_it_is().map(|it| it.map(request::completion)),
-            None => answer.completion(),
-        };
-        let (Some(index), Some(result)) = (index, result) else { continue };
-        let charge = Charge::from_result(services, model, &result);
-        let sent = sent.remove(&index).unwrap_or_default();
-        let updated = sent.updated;
-        let disposition =
-            disposition(services, &shard, model, (index, sent), result, charge.cost_usd).await?;
+    let (mut writes, mut fault) = (FuturesOrdered::new(), None);
+    loop {
+        while writes.len() < AT_ONCE
+            && let Some(open) = &mut answers
+        {
+            let answer = match open.next().await {
+                Ok(Some(answer)) => answer,
+                ended => {
+                    fault = ended.err();
+                    answers = None;
+                    break;
+                }
+            };
+            let index = submission::index(&key, &answer.custom_id)
+                .filter(|index| (task.from..task.to).contains(index));
+            let result = match &shard.job.lines {
+                Some(_) => answer.as_it_is().map(|it| it.map(request::completion)),
+                None => answer.completion(),
+            };
+            let (Some(index), Some(result)) = (index, result) else { continue };
+            let sent = sent.remove(&index).unwrap_or_default();
+            writes.push_back(written(services, &shard, model, (index, sent), result));
+        }
+        let Some(written) = writes.next().await else { break };
+        let (index, updated, disposition, charge) = written?;
         collected.add(index, updated, disposition, charge);
+    }
+    // The answers before the fault are written.
+    if let Some(error) = fault {
+        give_up(batch, &error, attempt)?;
+        given_up = true;
     }
     let Collected { batch: mut collected, charges } = collected;
     collected.asked.sort_unstable();
@@ -201,6 +210,21 @@ fn give_up(batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Fai
     }
     tracing::warn!(batch = batch.batch, %error, "the answers of a provider's batch cannot be fetched; its documents are called directly");
     Ok(())
+}
+
+/// Writes the result of one answer. Returns its document, whether that had an older result, and the
+/// answer's use.
+async fn written(
+    services: &Services,
+    shard: &Shard,
+    model: &ModelId,
+    (index, sent): (u32, Sent),
+    result: Result<Completion, Error>,
+) -> Result<(u32, bool, Disposition, Charge), Failure> {
+    let charge = Charge::from_result(services, model, &result);
+    let (updated, cost_usd) = (sent.updated, charge.cost_usd);
+    let disposition = disposition(services, shard, model, (index, sent), result, cost_usd).await?;
+    Ok((index, updated, disposition, charge))
 }
 
 /// Decides as on the direct path: a refusal is final. A cut answer is asked for again with a higher
