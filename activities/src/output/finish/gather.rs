@@ -43,8 +43,8 @@ const MAX_IN_ONE_FILE: u64 = 100_000;
 /// Bytes of earlier batches' parts that are cached; at least one part is.
 const PARTS_AT_HAND: usize = 32 << 20;
 
-/// Shards that are read at once: each may be some megabytes.
-const SHARDS_AHEAD: usize = 4;
+/// Shards that are read at once: the results of one may be tens of megabytes.
+const SHARDS_AHEAD: usize = 2;
 
 /// Bytes of results and failures between two checkpoints.
 const CHECKPOINT: usize = 16 << 20;
