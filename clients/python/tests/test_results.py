@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from conftest import Simulator
 
 import tidegate
 
@@ -51,9 +56,78 @@ def test_an_object_store_is_read_by_its_address() -> None:
     assert results.failures() == [{"id": "c"}]
 
 
-def test_arrow_has_a_column_for_each_field(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="40 MB that `make python` does not fetch")
-    written(tmp_path, "results.jsonl", {"id": "a", "cost_usd": 0.5}, {"id": "b", "cost_usd": None})
-    table = tidegate.results(tmp_path).arrow()
-    assert table.column("id").to_pylist() == ["a", "b"]
-    assert table.column("cost_usd").to_pylist() == [0.5, None]
+def test_a_table_needs_pyarrow(tmp_path: Path) -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        pass
+    else:
+        pytest.skip("pyarrow is there")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/part-00000.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ImportError, match=r"part-00000.parquet is Parquet.*pip install 'tidegate\[arrow\]'"):
+        list(tidegate.results(tmp_path))
+
+
+def stated(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: it for name, it in row.items() if it is not None}
+
+
+def tables(large: Path, output: Path) -> Any:
+    """What an environment with pyarrow, pandas and Polars reads of an output."""
+    script = (
+        "import json, sys, polars, tidegate\n"
+        "results = tidegate.results(sys.argv[1])\n"
+        "arrow, frame = results.arrow(), results.frame()\n"
+        "print(json.dumps({'rows': list(results), 'arrow': arrow.to_pylist(), 'polars': polars.from_arrow(arrow).shape,\n"
+        "    'pandas': [len(frame), sorted(frame.columns)]}))\n"
+    )
+    told = subprocess.run(
+        [large / "python", "-c", script, output],
+        env={**os.environ, "PYTHONPATH": str(Path(tidegate.__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=120,
+    )
+    return json.loads(told.stdout)
+
+
+def test_tables_have_a_column_for_each_field(large: Path, tmp_path: Path) -> None:
+    written(tmp_path, "results.jsonl", {"id": "a"}, {"id": "b", "cost_usd": 0.5})
+    read = tables(large, tmp_path)
+    assert read["arrow"] == [{"id": "a", "cost_usd": None}, {"id": "b", "cost_usd": 0.5}]
+    assert (read["polars"], read["pandas"]) == ([2, 2], [2, ["cost_usd", "id"]])
+
+
+def test_parquet_is_read_as_jsonl_is(
+    large: Path,
+    worker: Callable[[str, str], Path],
+    simulator: Callable[[str], Simulator],
+    temporal: str,
+    prefix: str,
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("temporalio")
+    from temporalio.client import Client
+
+    worker(f"{simulator('mean-output-tokens = 20').url}/v1", "rpm = 6000")
+    source, output = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+
+    async def batch(documents: range, **fields: Any) -> None:
+        for number in documents:
+            (source / f"{number}.md").write_text(f"# Report {number}\n\nThe tide was {number} feet high.\n")
+        fields |= {"model": "openai:m", "client": await Client.connect(temporal), "task_queue": prefix}
+        started = await tidegate.run(source, output=output, instructions="Summarise.", **fields)
+        assert (await started.done())["failed"] == 0
+
+    asyncio.run(batch(range(3), results="parquet"))
+    asyncio.run(batch(range(3, 5), results="jsonl"))
+    parts = sorted(part.name for part in (output / "results").glob("part-*"))
+    assert parts == ["part-00000.parquet", "part-00001.jsonl"]
+    read = tables(large, output)
+    # The object of each document holds the same as its row; a table does not tell null from absent.
+    objects = [json.loads((output / f"results/{number}.md.json").read_text("utf-8")) for number in range(5)]
+    assert sorted(map(stated, read["rows"]), key=lambda row: row["id"]) == list(map(stated, objects))
+    assert [row["answer"] for row in read["arrow"]] == [row["answer"] for row in read["rows"]]
+    assert read["polars"][0] == read["pandas"][0] == 5

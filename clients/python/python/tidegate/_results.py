@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 class Results:
     """The results of a batch that is done, one document at a time, as often as they are asked for.
 
-    ``answer`` is the text, or the JSON where a schema was given.
+    ``answer`` is the text, or the JSON where a schema was given. Parts in Parquet want ``tidegate[arrow]``; their rows
+    come as those of JSONL do.
     """
 
     def __init__(self, output: str | Path) -> None:
@@ -24,8 +26,8 @@ class Results:
         self.output = str(output).rstrip("/")
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for name in self._parts() or [f"{self.output}/results.jsonl"]:
-            yield from _lines(name)
+        for name in self._parts() or self._whole():
+            yield from _rows(name) if name.endswith(".parquet") else _lines(name)
 
     def failures(self) -> list[dict[str, Any]]:
         """The documents that were given up, and why."""
@@ -42,10 +44,19 @@ class Results:
         """All as a table of Arrow, from which Polars and DuckDB read; wants ``tidegate[arrow]``."""
         import pyarrow
 
-        return pyarrow.Table.from_pylist(list(self))
+        rows = list(self)
+        # Rows leave out fields without a value, so the first one need not have all names.
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pyarrow.table({name: [row.get(name) for row in rows] for name in names})
 
     def _parts(self) -> list[str]:
-        return sorted(_matching(f"{self.output}/results/part-*.jsonl"))
+        """Batches of both formats may have sealed parts in one output; their numbers go on."""
+        places = _matching(f"{self.output}/results/part-*")
+        return sorted(place for place in places if place.endswith((".jsonl", ".parquet")))
+
+    def _whole(self) -> list[str]:
+        lines, table = f"{self.output}/results.jsonl", f"{self.output}/results.parquet"
+        return _matching(lines) or _matching(table) or [lines]
 
 
 def results(output: str | Path) -> Results:
@@ -76,11 +87,30 @@ def _lines(name: str) -> Iterator[dict[str, Any]]:
         yield from (json.loads(line) for line in lines if line.strip())
 
 
-def _opened(name: str) -> IO[str]:
-    path = _local(name)
+def _rows(name: str) -> Iterator[dict[str, Any]]:
+    """The lines that a table was made of: null stands for an absent field, ``other`` holds what has no column."""
+    try:
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise ImportError(f"{name} is Parquet, which pyarrow reads: pip install 'tidegate[arrow]'") from error
+    with _opened(name, "rb") as file:
+        for batch in ParquetFile(file).iter_batches():
+            for row in batch.to_pylist():
+                other = json.loads(row.pop("other", None) or "{}")
+                yield {field: _as_json(it) for field, it in row.items() if it is not None} | other
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return value
+
+
+def _opened(name: str, mode: str = "r") -> IO[Any]:
+    path, encoding = _local(name), None if "b" in mode else "utf-8"
     if path is not None:
-        return path.open(encoding="utf-8")
+        return path.open(mode, encoding=encoding)
     import fsspec
 
-    opened: IO[str] = fsspec.open(name, "r", encoding="utf-8").open()
+    opened: IO[Any] = fsspec.open(name, mode, encoding=encoding).open()
     return opened
