@@ -31,6 +31,7 @@ mod dashboard;
 mod demo;
 mod diagnosis;
 mod doctor;
+mod env_file;
 mod eta;
 mod exit;
 mod extract;

@@ -15,6 +15,7 @@ use crate::{
 };
 
 use super::{
+    env_file::EnvFile,
     exit::{Outcome, usage},
     output,
     page::{self, Page},
@@ -58,6 +59,12 @@ pub(super) struct DevArgs {
     /// Call the configured providers instead of a simulated one
     #[arg(long)]
     no_simulator: bool,
+    /// When all is ready, write the addresses to a file that a shell reads with `. FILE`
+    ///
+    /// TIDEGATE_CONFIG, TEMPORAL_ADDRESS, TIDEGATE_REDIS__URL, and of the HTTP door DOOR_URL and DOOR_KEY. The file is
+    /// removed when the stack ends.
+    #[arg(long, value_name = "FILE")]
+    env: Option<PathBuf>,
     #[command(flatten)]
     fetch: Fetch,
 }
@@ -72,6 +79,7 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
         let here = std::env::current_dir().context("finding out the current folder")?;
         config.storage.roots = vec![paths::folder_url(&here)?];
     }
+    let env = args.env.map(EnvFile::cleared).transpose()?;
     args.fetch.provide().await?;
     let simulated = if args.no_simulator { Vec::new() } else { simulation::MODELS.to_vec() };
     output::print_message("starting …");
@@ -80,7 +88,10 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
     let page = page::start_for_one(&stack.config).await;
     let door = Box::pin(DevDoor::start(&stack)).await;
     let door = door.inspect_err(|error| tracing::warn!("no HTTP door: {error:#}")).ok();
-    let shown = show_addresses(&stack, page.as_ref(), door.as_ref());
+    let shown = show_addresses(&stack, page.as_ref(), door.as_ref()).and_then(|()| match &env {
+        Some(env) => env.write(&variables(&stack, door.as_ref())),
+        None => Ok(()),
+    });
     let ended = match shown {
         Ok(()) => {
             tokio::select! {
@@ -90,6 +101,7 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
         }
         Err(error) => Err(error),
     };
+    drop(env);
     output::print_message("stopping …");
     if let Some(door) = door {
         door.stop().await;
@@ -140,7 +152,7 @@ fn show_addresses(
     page: Option<&Page>,
     door: Option<&DevDoor>,
 ) -> anyhow::Result<()> {
-    let file = stack.folder.path().join("tidegate.toml");
+    let file = config_file(stack);
     std::fs::write(&file, show::toml(&stack.config))
         .with_context(|| format!("writing {}", file.display()))?;
     output::print_data(&output::pairs(&addresses(stack, page, door)))?;
@@ -151,6 +163,25 @@ fn show_addresses(
         file.display()
     ));
     Ok(())
+}
+
+/// Where the stack's configuration is written.
+fn config_file(stack: &Stack) -> PathBuf {
+    stack.folder.path().join("tidegate.toml")
+}
+
+/// What programs read that use the stack.
+fn variables(stack: &Stack, door: Option<&DevDoor>) -> Vec<(&'static str, String)> {
+    let mut variables = vec![
+        ("TIDEGATE_CONFIG", config_file(stack).display().to_string()),
+        ("TEMPORAL_ADDRESS", stack.temporal.address()),
+        ("TIDEGATE_REDIS__URL", stack.redis.url()),
+    ];
+    if let Some(door) = door {
+        variables.push(("DOOR_URL", format!("{}/v1", door.url)));
+        variables.push(("DOOR_KEY", door.key.clone()));
+    }
+    variables
 }
 
 fn addresses(
