@@ -1,24 +1,26 @@
 """One task of docs/quick-starts/airflow.md by Airflow's own classes, without a scheduler: what came of it as JSON.
 
-Usage: airflow_task.py FOLDER ADDRESS TASK_QUEUE BATCH
+Usage: airflow_task.py DAG TASK_QUEUE FIELDS, where FIELDS stand in the place of the page's own.
 """
 
 import asyncio
 import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
-FOLDER, ADDRESS, QUEUE, BATCH = sys.argv[1], sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
-sys.path.insert(0, FOLDER)
+from airflow.sdk.exceptions import TaskDeferred
+from airflow.sdk.module_loading import import_string
 
-from airflow.sdk.exceptions import TaskDeferred  # noqa: E402
-from airflow.sdk.module_loading import import_string  # noqa: E402
-from tidegate_airflow import ProcessDocuments  # noqa: E402
+DAG, QUEUE, FIELDS = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 
 
-def deferred(batch, run):
+def deferred(fields, run):
     """What the task defers to: its trigger as the triggerer makes it, and the method that follows."""
-    operator = ProcessDocuments(task_id="summaries", batch=batch, address=ADDRESS, task_queue=QUEUE)
+    named = {}
+    exec(DAG.read_text("utf-8"), named)
+    operator = named["dag"].get_task("summaries")
+    operator.batch, operator.task_queue = {**operator.batch, **fields}, QUEUE
     ti = SimpleNamespace(dag_id="contracts", task_id="summaries", run_id=run, map_index=-1)
     try:
         operator.execute({"ti": ti})
@@ -33,17 +35,17 @@ async def event(trigger):
         return told.payload
 
 
-def ended(batch, run):
-    trigger, method = deferred(batch, run)
+def ended(fields, run):
+    trigger, method = deferred(fields, run)
     return method({}, asyncio.run(event(trigger)))
 
 
 run = "scheduled__2026-11-28T00:00:00+00:00"
-first, _ = deferred(BATCH, run)
-again, _ = deferred(BATCH, run)
-told = {"ids": [first.id, again.id], "report": ended(BATCH, run)}
+first, _ = deferred(FIELDS, run)
+again, _ = deferred(FIELDS, run)
+told = {"ids": [first.id, again.id], "report": ended(FIELDS, run)}
 try:
-    ended({**BATCH, "model": "openai:other"}, "manual__1")
+    ended({**FIELDS, "model": "openai:other"}, "manual__1")
 except Exception as error:
     told["failed"] = f"{type(error).__name__}: {error}"
 print(json.dumps(told))

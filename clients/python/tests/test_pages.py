@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import importlib
 import inspect
 import itertools
 import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Door, Simulator
+from conftest import ROOT, Door, Simulator, ended
 
 RPM = 600
 PROVIDER = f'mean-output-tokens = 20\n[models."gpt-6-mini"]\nrpm = {RPM}\nalgorithm = "sliding-window"\n'
@@ -33,19 +35,19 @@ class Page:
         self.addresses = addresses
         self.names = names
 
-    def run_expression(self, number: int, **names: Any) -> Any:
-        """The value of a block that is one expression."""
-        return eval(self.blocks[number], names)
+    def replaced(self, number: int) -> str:
+        """A block with the addresses of the test."""
+        code: str = self.blocks[number]
+        for shown, real in self.addresses.items():
+            code = code.replace(shown, real)
+        return code
 
     def run(self, *numbers: int) -> dict[str, Any]:
         """Runs some of its blocks one after the other, in one loop; what they have named."""
 
         async def run() -> None:
             for number in numbers:
-                code = self.blocks[number]
-                for shown, real in self.addresses.items():
-                    code = code.replace(shown, real)
-                compiled = compile(code, f"block {number}", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                compiled = compile(self.replaced(number), f"block {number}", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
                 made = eval(compiled, self.names)
                 if inspect.isawaitable(made):
                     await made
@@ -83,7 +85,7 @@ def questions(count: int) -> list[str]:
 
 def test_langchain(addresses: dict[str, str], provider: Simulator) -> None:
     pytest.importorskip("langchain_openai")
-    page = Page("langchain", addresses, prompts=questions(60))
+    page = Page("langchain", addresses)
     named = page.run(0)
     assert named["answer"].content and all(answer.content for answer in named["answers"])
     answered(provider, 61)
@@ -119,17 +121,23 @@ def test_pydantic_ai(addresses: dict[str, str], provider: Simulator) -> None:
     assert named["quota"].inspect("openai:gpt-6-mini")["requests"] == 1
 
 
-def test_celery(addresses: dict[str, str], provider: Simulator) -> None:
+def test_celery(
+    addresses: dict[str, str], provider: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("celery")
-    from celery.contrib.testing.worker import start_worker
-
-    named = Page("celery", addresses).run(0, 1)
-    app = named["app"]
-    app.conf.update(broker_url="memory://", result_backend="cache+memory://", worker_hijack_root_logger=False)
-    app.finalize()
-    with start_worker(app, pool="threads", concurrency=8, perform_ping_check=False):
-        asked = [named[task].delay(question) for task in ("ask", "ask_later") for question in questions(20)]
+    pytest.importorskip("redis")
+    page = Page("celery", addresses)
+    (tmp_path / "questions.py").write_text(page.replaced(0) + page.replaced(1))
+    monkeypatch.syspath_prepend(tmp_path)
+    tasks = importlib.import_module("questions")
+    command = [sys.executable, "-m", "celery", "-A", "questions", "worker", "--concurrency", "4"]
+    with (tmp_path / "celery.log").open("wb") as log:
+        worker = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        asked = [task.delay(question) for task in (tasks.ask, tasks.ask_later) for question in questions(20)]
         assert all(one.get(timeout=60) for one in asked)
+    finally:
+        ended(worker)
     answered(provider, 40)
 
 
@@ -155,13 +163,17 @@ def test_airflow(
     for number in range(3):
         (tmp_path / f"in/{number}.md").write_text(f"# Report {number}\n\nThe tide was {number} feet high.\n")
     worker(f"{provider.url}/v1", "rpm = 6000")
-    page = Page("airflow", {})
-    (tmp_path / "tidegate_airflow.py").write_text(page.blocks[0])
-    fields = page.run_expression(1, ProcessDocuments=dict)["batch"]
-    batch = {**fields, "source": f"{tmp_path.as_uri()}/in/", "output": f"{tmp_path.as_uri()}/out", "model": "openai:m"}
+    dag = tmp_path / "dag.py"
+    dag.write_text(Page("airflow", {}).blocks[0])
+    places = {"source": f"{tmp_path.as_uri()}/in/", "output": f"{tmp_path.as_uri()}/out", "model": "openai:m"}
     told = subprocess.run(
-        [large / "python", ROOT / "clients/python/tests/airflow_task.py", tmp_path, temporal, prefix, json.dumps(batch)],
-        env={**os.environ, "AIRFLOW_HOME": str(tmp_path / "airflow")},
+        [large / "python", ROOT / "clients/python/tests/airflow_task.py", dag, prefix, json.dumps(places)],
+        env={
+            **os.environ,
+            "AIRFLOW_HOME": str(tmp_path / "airflow"),
+            "PYTHONPATH": str(ROOT / "clients/python/python"),
+            "TEMPORAL_ADDRESS": temporal,
+        },
         stdout=subprocess.PIPE,
         check=True,
         timeout=180,

@@ -68,6 +68,16 @@ def _uri(place: str | Path) -> str:
     return text if "://" in text else Path(text).absolute().as_uri()
 
 
+async def connected() -> Client:
+    """A client by Temporal's environment and configuration file, as every SDK of it."""
+    from temporalio.client import Client
+    from temporalio.envconfig import ClientConfig
+
+    stated = ClientConfig.load_client_connect_config()
+    stated.setdefault("target_host", "127.0.0.1:7233")
+    return await Client.connect(**stated)
+
+
 async def run(
     source: str | Path,
     *,
@@ -88,13 +98,7 @@ async def run(
         configuration file, as every SDK of it.
     :param fields: the other fields of the batch's input: ``lane``, ``schema``, ``max_output_tokens``, …
     """
-    from temporalio.client import Client
-    from temporalio.envconfig import ClientConfig
-
-    if client is None:
-        stated = ClientConfig.load_client_connect_config()
-        stated.setdefault("target_host", "127.0.0.1:7233")
-        client = await Client.connect(**stated)
+    client = client or await connected()
     place = str(source) if "://" in str(source) else _uri(source)
     if "://" not in str(source) and Path(source).is_dir() and not place.endswith("/"):
         place += "/"
