@@ -38,4 +38,6 @@ python -m pip --python "$scratch/installed/bin/python" install --quiet --no-inde
 "$scratch/installed/bin/tidegate" --help >"$scratch/help"
 "$scratch/installed/bin/tidegate" --version
 
+TIDEGATE_WHEEL=$(find "$scratch" -name "*.whl")
+export TIDEGATE_WHEEL
 python -m pytest -q -rs "$@"

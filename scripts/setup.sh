@@ -6,7 +6,7 @@
 #   scripts/setup.sh --temporal-cli  install nothing; print the path of the Temporal CLI
 #   scripts/setup.sh --sdks          fetch the vendors' SDKs, which two tests use
 #   scripts/setup.sh --python        fetch what `make python` builds and tests the Python package with; what cannot be had is said
-#   scripts/setup.sh --python-large  fetch Airflow, LiteLLM and instructor, with which `make python` then tries the pages about them
+#   scripts/setup.sh --python-large  fetch Airflow, LiteLLM, moto and others, with which `make python` then tries the pages about them
 #   scripts/setup.sh --deploy        fetch what `make manifests` checks deploy/ with; what cannot be had is said, and left out
 #   scripts/setup.sh --release       fetch what `make release` builds with
 #

@@ -123,8 +123,9 @@ fn every_command_in_the_documentation_is_understood() {
                 continue;
             }
             let unquoted = unquoted(&line);
-            // Redirections belong to the shell.
+            // Redirections and a last `&` belong to the shell.
             let words = unquoted.split(" < ").next().unwrap().split(" > ").next().unwrap();
+            let words = words.strip_suffix(" &").unwrap_or(words);
             if words.contains(['…', '|', '[', '$']) {
                 continue;
             }

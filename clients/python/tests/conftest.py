@@ -106,9 +106,9 @@ LARGE = ROOT / ".tools/python-large/bin"
 
 @pytest.fixture
 def large() -> Path:
-    """The folder of the programs of Airflow, LiteLLM and instructor."""
+    """The folder of the programs of Airflow, LiteLLM, moto and the others of requirements-large.in."""
     if not (LARGE / "python").exists():
-        pytest.skip("SKIPPED: Airflow, LiteLLM and instructor are not there: scripts/setup.sh --python-large fetches them")
+        pytest.skip("SKIPPED: requirements-large.txt is not there: scripts/setup.sh --python-large fetches it")
     return LARGE
 
 
