@@ -50,7 +50,11 @@ class AskAll:
 
 
 async def ran(
-    address: str, activities: list[Callable[..., Any]], asked: list[Any], interceptors: list[Any]
+    address: str,
+    activities: list[Callable[..., Any]],
+    asked: list[Any],
+    interceptors: list[Any],
+    plugins: tuple[Any, ...] = (),
 ) -> tuple[int, Any]:
     client, queue = await Client.connect(address), f"queue-{uuid.uuid4().hex}"
     worker = Worker(
@@ -59,6 +63,7 @@ async def ran(
         workflows=[AskAll],
         activities=activities,
         interceptors=interceptors,
+        plugins=plugins,
         workflow_runner=UnsandboxedWorkflowRunner(),
     )
     async with worker:
@@ -90,6 +95,38 @@ def test_activities_with_a_vendors_sdk_share_a_quota(
     account = provider.account("m")
     assert (account["ok"], account["requests"], provider.refused("m")) == (40, 40, 0), "one call a question"
     assert max(attempts) > 1, "far turns were waited for by Temporal"
+
+
+def test_a_plug_in_limits_activities_and_counts_its_worker(
+    simulator: Callable[[str], Simulator], redis: str, prefix: str, temporal: str
+) -> None:
+    store = pytest.importorskip("redis").Redis.from_url(redis)
+    provider = simulator('mean-output-tokens = 20\n[models.m]\nrpm = 120\nalgorithm = "sliding-window"\n')
+    quota = tidegate.Quota(redis, {MODEL: tidegate.Limits(rpm=120, burst="1s")}, key_prefix=prefix, max_slot_wait="2s")
+    attempts: list[int] = []
+    live: set[bytes] = set()
+
+    async def all_of_them() -> int:
+        client = tidegate.limit(openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="sk-x"), quota)
+
+        @activity.defn(name="ask")
+        async def ask(number: int) -> str | None:
+            attempts.append(activity.info().attempt)
+            while not live:
+                live.update(name for key in store.scan_iter(f"{prefix}:*workers") for name in store.zrange(key, 0, -1))
+                await asyncio.sleep(0.05)
+            messages = [{"role": "user", "content": f"What is {number} times {number}?"}]
+            answer = await client.chat.completions.create(model="m", max_completion_tokens=50, messages=messages)
+            return answer.choices[0].message.content
+
+        answered, _ = await ran(temporal, [ask], ["ask", 40, 0], [], (gated.Plugin(quota),))
+        return answered
+
+    assert asyncio.run(all_of_them()) == 40
+    account = provider.account("m")
+    assert (account["ok"], account["requests"], provider.refused("m")) == (40, 40, 0), "one call a question"
+    assert max(attempts) > 1, "far turns were waited for by Temporal"
+    assert len(live) == 1 and live.pop().startswith(b"queue-")
 
 
 def test_a_429_is_rate_limited_and_the_next_attempt_comes_when_it_asks_for(

@@ -4,6 +4,8 @@ With the interceptor every activity of a worker may use ``tidegate.limit(...)``,
 ``admit`` below:
 
     Worker(client, task_queue="questions", activities=[ask], interceptors=[tidegate.temporal.Interceptor(quota)])
+    # or, which also counts the worker among those that share the quota:
+    Worker(client, task_queue="questions", activities=[ask], plugins=[tidegate.temporal.Plugin(quota)])
 
 A near turn is waited for in place, under heartbeats. A far one goes back to Temporal as ``QuotaWait``,
 with the delay of the next attempt, which keeps the turn: it travels in the heartbeat's details. What
@@ -20,10 +22,12 @@ import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
-from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
+from temporalio.plugin import SimplePlugin
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Worker, WorkerConfig
 from temporalio.worker import Interceptor as _Interceptor
 
 from ._admission import Permit
@@ -155,6 +159,28 @@ class Interceptor(_Interceptor):
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         return _Inbound(next, self._quota)
+
+
+class Plugin(SimplePlugin):
+    """For ``Worker(plugins=[...])``, or for a client whose workers all share the quota: the interceptor, and
+    ``quota.keep_alive`` as long as the worker runs."""
+
+    def __init__(self, quota: Quota) -> None:
+        super().__init__("tidegate.Plugin")
+        self._quota = quota
+
+    def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
+        config = super().configure_worker(config)
+        config["interceptors"] = [*(config.get("interceptors") or ()), Interceptor(self._quota)]
+        return config
+
+    async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
+        alive = asyncio.ensure_future(self._quota.keep_alive(f"{worker.task_queue}-{uuid4().hex}"))
+        try:
+            await super().run_worker(worker, next)
+        finally:
+            alive.cancel()
+            await asyncio.gather(alive, return_exceptions=True)
 
 
 class _Inbound(ActivityInboundInterceptor):
