@@ -95,6 +95,24 @@ fn every_link_leads_somewhere() {
     }
 }
 
+/// Lines of `docs/faq.md`; where their links lead is tried with those of all pages.
+#[test]
+fn every_question_has_a_verdict_and_a_link() {
+    let page = std::fs::read_to_string(root().join("docs/faq.md")).unwrap();
+    let lines = page.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut questions = 0;
+    for line in lines {
+        let question = line.strip_prefix("- ").and_then(|line| line.split_once("? "));
+        let Some((_, answer)) = question else { panic!("no question: {line}") };
+        let verdicts = ["**Yes**", "**In part**", "**No**"];
+        let reason = verdicts.iter().find_map(|verdict| answer.strip_prefix(verdict));
+        assert!(reason.is_some_and(|it| it.starts_with([':', ','])), "no verdict: {line}");
+        assert!(answer.contains("]("), "no link: {line}");
+        questions += 1;
+    }
+    assert!(questions >= 40, "{questions}");
+}
+
 #[test]
 fn every_page_is_in_the_book() {
     let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
