@@ -14,44 +14,49 @@ use tidegate_workflows::contract::{
 };
 
 use crate::common::{
-    Act, Ended, Fake, Gate, NOTHING_FOUND, assert_each_once, input, json_payload, outcome, server,
-    until, with_worker,
+    Act, Ended, Fake, Gate, NOTHING_FOUND, Rig, assert_each_once, input, json_payload, outcome,
+    server, sticky_tasks, until, with_no_cache, with_worker,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_document_is_processed_once_and_the_totals_add_up() {
-    with_worker(server(), Fake::willing(120, 40), async |rig| {
-        let batch = rig.start(&input(&json!({}))).await;
-        let result = batch.result().await.unwrap();
-        let calls = rig.fake.calls();
+    let tasks = with_worker(server(), Fake::willing(120, 40), adds_up).await;
+    assert_ne!(tasks, Some(0), "a worker remembers its workflows");
+}
 
-        assert!(result.done && !result.paused && result.eta.is_none(), "{result:?}");
-        assert_eq!(
-            (
-                result.documents,
-                result.totals.succeeded,
-                result.totals.failed,
-                result.totals.skipped
-            ),
-            (120, 120, 0, 0)
-        );
-        assert_eq!((result.totals.in_flight, result.totals.spend.provider_calls), (0, 120));
-        assert_eq!(
-            (result.totals.spend.input_tokens, result.totals.spend.output_tokens),
-            (12_000, 1_200)
-        );
-        assert!((result.totals.spend.cost_usd - 30.0).abs() < 1e-6, "{result:?}");
-        assert_eq!(result.output, "file:///data/out/");
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_document_is_processed_once_where_every_task_replays_its_history() {
+    let tasks = with_no_cache(server(), Fake::willing(120, 40), adds_up).await;
+    assert!(tasks.is_none_or(|tasks| tasks == 0), "{tasks:?} tasks were kept for a worker");
+}
 
-        assert_each_once(&calls, 3, 40);
-        assert!(calls.seals.iter().all(|seal| seal.failures.is_empty()));
-        let [finish] = calls.finishes.as_slice() else {
-            panic!("finished {} times", calls.finishes.len())
-        };
-        assert_eq!(finish.progress, result);
-        assert_eq!(calls.plans.len(), 1);
-    })
-    .await;
+/// Runs a batch of three shards. Returns how many tasks of its workflow were kept for a worker that remembers it.
+async fn adds_up(rig: Rig) -> usize {
+    let batch = rig.start(&input(&json!({}))).await;
+    let result = batch.result().await.unwrap();
+    let calls = rig.fake.calls();
+
+    assert!(result.done && !result.paused && result.eta.is_none(), "{result:?}");
+    assert_eq!(
+        (result.documents, result.totals.succeeded, result.totals.failed, result.totals.skipped),
+        (120, 120, 0, 0)
+    );
+    assert_eq!((result.totals.in_flight, result.totals.spend.provider_calls), (0, 120));
+    assert_eq!(
+        (result.totals.spend.input_tokens, result.totals.spend.output_tokens),
+        (12_000, 1_200)
+    );
+    assert!((result.totals.spend.cost_usd - 30.0).abs() < 1e-6, "{result:?}");
+    assert_eq!(result.output, "file:///data/out/");
+
+    assert_each_once(&calls, 3, 40);
+    assert!(calls.seals.iter().all(|seal| seal.failures.is_empty()));
+    let [finish] = calls.finishes.as_slice() else {
+        panic!("finished {} times", calls.finishes.len())
+    };
+    assert_eq!(finish.progress, result);
+    assert_eq!(calls.plans.len(), 1);
+    sticky_tasks(&batch.history().await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,10 @@ use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event:
 use tidegate_testkit::Temporal;
 use tidegate_workflows::contract::{CallCounts, FailureType};
 
-use crate::common::{Act, Fake, Gate, assert_each_once, input, outcome, until, with_worker};
+use crate::common::{
+    Act, Fake, Gate, Rig, assert_each_once, input, outcome, sticky_tasks, until, with_no_cache,
+    with_worker,
+};
 
 const SUGGEST_AT: usize = 100;
 
@@ -22,42 +25,54 @@ fn short_histories() -> Option<&'static Temporal> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_document_is_lost_or_repeated_when_batch_and_shards_continue_as_new() {
-    let fake = Fake::new(640, 32, |task| match task.index {
+    with_worker(short_histories(), one_in_each_shard_fails(), continue_as_new).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_document_is_lost_or_repeated_where_every_task_of_such_a_batch_replays_its_history() {
+    with_no_cache(short_histories(), one_in_each_shard_fails(), async |rig| {
+        let history = continue_as_new(rig).await;
+        assert_eq!(sticky_tasks(&history), 0, "tasks were kept for a worker");
+    })
+    .await;
+}
+
+fn one_in_each_shard_fails() -> Fake {
+    Fake::new(640, 32, |task| match task.index {
         7 => Act::Fail(
             FailureType::TooLarge,
             CallCounts { provider_calls: 1, ..CallCounts::default() },
         ),
         _ => Act::Succeed(outcome()),
-    });
-    with_worker(short_histories(), fake, async |rig| {
-        let batch = rig.start(&input(&json!({"max_in_flight": 16}))).await;
-        let result = batch.result().await.unwrap();
-        assert_eq!(
-            (result.documents, result.totals.succeeded, result.totals.failed),
-            (640, 620, 20)
-        );
-        assert_eq!(
-            (result.totals.spend.provider_calls, result.totals.spend.input_tokens),
-            (640, 62_000)
-        );
-
-        let calls = rig.fake.calls();
-        assert_each_once(&calls, 20, 32);
-        assert!(
-            calls.seals.iter().all(|seal| seal.failures.len() == 1 && seal.failures[0].index == 7),
-            "{:?}",
-            calls.seals
-        );
-        assert_eq!((calls.plans.len(), calls.finishes.len()), (1, 1));
-        assert_eq!(calls.finishes[0].progress, result);
-        assert!(has_continued(&batch.history().await), "the batch has run once only");
-        let mut shards = 0;
-        for shard in 0..20 {
-            shards += u32::from(has_continued(&batch.shard_history(shard).await));
-        }
-        assert!(shards > 0, "no shard has run more than once");
     })
-    .await;
+}
+
+/// Runs a batch of twenty shards. Returns the history of its last run.
+async fn continue_as_new(rig: Rig) -> Vec<HistoryEvent> {
+    let batch = rig.start(&input(&json!({"max_in_flight": 16}))).await;
+    let result = batch.result().await.unwrap();
+    assert_eq!((result.documents, result.totals.succeeded, result.totals.failed), (640, 620, 20));
+    assert_eq!(
+        (result.totals.spend.provider_calls, result.totals.spend.input_tokens),
+        (640, 62_000)
+    );
+
+    let calls = rig.fake.calls();
+    assert_each_once(&calls, 20, 32);
+    assert!(
+        calls.seals.iter().all(|seal| seal.failures.len() == 1 && seal.failures[0].index == 7),
+        "{:?}",
+        calls.seals
+    );
+    assert_eq!((calls.plans.len(), calls.finishes.len()), (1, 1));
+    assert_eq!(calls.finishes[0].progress, result);
+    assert!(has_continued(&batch.history().await), "the batch has run once only");
+    let mut shards = 0;
+    for shard in 0..20 {
+        shards += u32::from(has_continued(&batch.shard_history(shard).await));
+    }
+    assert!(shards > 0, "no shard has run more than once");
+    batch.history().await
 }
 
 /// The first document is held while the others fill the history, so that the pause meets a run that

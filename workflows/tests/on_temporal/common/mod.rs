@@ -27,6 +27,7 @@ use temporalio_client::{
 use temporalio_common::{data_converters::RawValue, error::IncomingError};
 use temporalio_protos::temporal::api::{
     common::v1::Payload,
+    enums::v1::TaskQueueKind,
     history::v1::{HistoryEvent, history_event::Attributes},
 };
 use temporalio_sdk::{
@@ -82,6 +83,8 @@ pub struct Rig {
     pub fake: Fake,
     queue: String,
     batch_slots: usize,
+    /// Workflows that a worker remembers between two tasks.
+    cached_workflows: usize,
     /// The shards are [`scripted::Scripted`].
     scripted_shards: bool,
 }
@@ -120,12 +123,23 @@ pub async fn with_few_slots<T>(
     rig.with_worker(test).await
 }
 
+/// Like [`with_worker`], with a worker that remembers no workflow: each task replays the whole history.
+pub async fn with_no_cache<T>(
+    server: Option<&Temporal>,
+    fake: Fake,
+    test: impl AsyncFnOnce(Rig) -> T,
+) -> Option<T> {
+    let client = client(server?).await;
+    let rig = Rig { cached_workflows: 0, ..Rig::new(client, fake) };
+    rig.with_worker(test).await
+}
+
 type Run = Pin<Box<dyn Future<Output = ()>>>;
 
 /// One worker for the workflows and one for the documents of each lane that a test uses, like the
 /// real worker process.
 fn worker(rig: &Rig) -> (Run, Box<dyn Fn()>) {
-    let Rig { client, fake, queue, batch_slots, scripted_shards } = rig;
+    let Rig { client, fake, queue, batch_slots, cached_workflows, scripted_shards } = rig;
     let runtime =
         Runtime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default()).unwrap();
     let slots = FixedSizeSlotSupplier::new;
@@ -137,6 +151,7 @@ fn worker(rig: &Rig) -> (Run, Box<dyn Fn()>) {
         .build();
     let workflows = WorkerOptions::new(queue)
         .tuner(tuner)
+        .max_cached_workflows(*cached_workflows)
         .register_workflow::<ProcessDocuments>()
         .unwrap()
         .register_workflow::<ProcessGroup>()
@@ -177,7 +192,14 @@ fn worker(rig: &Rig) -> (Run, Box<dyn Fn()>) {
 
 impl Rig {
     fn new(client: Client, fake: Fake) -> Self {
-        Self { client, fake, queue: unique("queue"), batch_slots: 100, scripted_shards: false }
+        Self {
+            client,
+            fake,
+            queue: unique("queue"),
+            batch_slots: 100,
+            cached_workflows: 1_000,
+            scripted_shards: false,
+        }
     }
 
     /// Runs `test` beside a worker, which shuts down after it. It may be called again for a second
@@ -235,6 +257,17 @@ impl Rig {
         let history = handle.fetch_history(WorkflowFetchHistoryOptions::default());
         history.into_events().await.unwrap()
     }
+}
+
+/// Tasks of a workflow that were kept for the worker that remembers it.
+pub fn sticky_tasks(history: &[HistoryEvent]) -> usize {
+    let is_sticky = |event: &&HistoryEvent| match &event.attributes {
+        Some(Attributes::WorkflowTaskScheduledEventAttributes(task)) => {
+            task.task_queue.as_ref().is_some_and(|queue| queue.kind() == TaskQueueKind::Sticky)
+        }
+        _ => false,
+    };
+    history.iter().filter(is_sticky).count()
 }
 
 /// A started batch.
