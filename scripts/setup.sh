@@ -398,7 +398,7 @@ case ${1:-} in
     ensure_node_sdks
     ;;
 --python) ensure_python ;;
---python-large) python_packages clients/python/requirements-large.txt python-large "300 MB" ;;
+--python-large) python_packages clients/python/requirements-large.txt python-large "370 MB" ;;
 --deploy) ensure_deploy ;;
 --release) ensure_release ;;
 "" | --report)

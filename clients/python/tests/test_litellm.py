@@ -58,8 +58,9 @@ def test_litellm(
     large: Path, proxy: Callable[[str], str], simulator: Callable[[str], Simulator], door: Callable[..., Door]
 ) -> None:
     page = (ROOT / "docs/quick-starts/litellm.md").read_text("utf-8")
-    front, behind = (block.split("```")[0] for block in page.split("```yaml\n")[1:])
-    section = page.split("```toml\n")[1].split("```")[0]
+    front = page.split("```yaml\n")[1].split("```")[0]
+    start = (ROOT / "docs/starts/litellm.md").read_text("utf-8")
+    behind, section = (start.split(f">{name} <<'END'\n")[1].split("END\n")[0] for name in ("litellm.yaml", "tidegate.toml"))
     providers = {way: simulator(PROVIDER) for way in ("alone", "sdk", "proxy", "behind")}
     doors = {way: door(f"{providers[way].url}/v1", MODEL, LIMITS) for way in ("sdk", "proxy")}
 
