@@ -132,7 +132,7 @@ async fn run(provider: &Provider, documents: usize) {
     let account = fleet.simulator.account().model(model);
     let rate = LIMIT as f64 / 60.0;
     let full = (account.admitted.tokens as f64 - LIMIT as f64) / rate;
-    let bound = if full <= 0.0 { first.longest + 4.0 } else { 1.05 * full };
+    let bound = if full <= 0.0 { first.longest + 2.5 } else { 1.05 * full };
     // A minute after the last admission, no provider here remembers it.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let second = batch(&fleet, provider, documents, "second").await;

@@ -153,7 +153,7 @@ fn the_five_states_of_the_page_are_as_it_says() {
     let Some(server) = services() else { return };
     let output = python().args([STATES, &server.url, &unique("test")]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    let expected = ["tokens 1.0", "turn 4.5", "tokens 8.0", "lane 0.5", "gate 2.5", "probe 0.5"];
+    let expected = ["tokens 1.0", "turn 4.5", "tokens 8.5", "lane 0.5", "gate 2.5", "probe 0.5"];
     let fault = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{fault}");
 }

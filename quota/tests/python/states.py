@@ -10,7 +10,7 @@ LIMIT, START, SECOND = 600_000, 1_790_000_000_000_000, 1_000_000
 
 class State(Quota):
     def __init__(self, name: str, lanes: "dict[str, tuple[float, float]] | None" = None) -> None:
-        super().__init__(sys.argv[1], name, Limits(combined=LIMIT, margin=1.0, window=60.0), lanes, prefix=sys.argv[2])
+        super().__init__(sys.argv[1], name, Limits(combined=LIMIT, margin=1.0), lanes, prefix=sys.argv[2])
         self.at(0.0)
 
     def at(self, seconds: float) -> None:
