@@ -63,7 +63,7 @@ scripts! {
     BUDGET_OPEN: "budget-open-1",
     BUDGET_CHECKPOINT: "budget-checkpoint-1",
     BUCKET: "bucket-1",
-    TURNS: "turns-1",
+    TURNS: "turns-2",
 }
 
 #[cfg(test)]

@@ -98,9 +98,10 @@ pub fn retries(prefix: &str, run: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{batch:{}}}:retries", run.replace(['{', '}'], "_"))
 }
 
-/// The turns kept for callers of a door's key.
-pub fn turns(prefix: &str, door: &str) -> String {
-    format!("{prefix}:{LAYOUT}:{{door:{}}}:turns", door.replace(['{', '}'], "_"))
+/// The turns kept for callers of a door's key: by the times at which they lapse, and by name.
+pub fn turns(prefix: &str, door: &str) -> [String; 2] {
+    let door = door.replace(['{', '}'], "_");
+    ["turns", "turn_names"].map(|what| format!("{prefix}:{LAYOUT}:{{door:{door}}}:{what}"))
 }
 
 /// A tenant's spending today.

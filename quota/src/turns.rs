@@ -15,7 +15,7 @@ impl Quota {
     /// kept or Redis is away: the caller then starts anew.
     pub async fn keep_turn(&self, door: &str, name: &str, turn: Ticket, lives: Duration) -> bool {
         let lives = lives.as_millis().max(1).to_string();
-        let (epoch, position) = (turn.epoch.to_string(), turn.position.to_string());
+        let (epoch, position) = (format!("{:020}", turn.epoch), format!("{:020}", turn.position));
         let reply = self.run_turns_script(door, [name, &lives, &epoch, &position]).await;
         reply.is_some_and(|reply| reply.first() == Some(&Value::Int(1)))
     }
@@ -34,7 +34,7 @@ impl Quota {
         [name, lives, epoch, position]: [&str; 4],
     ) -> Option<Vec<Value>> {
         let redis = self.redis()?;
-        let keys = [key::turns(&redis.prefix, door)];
+        let keys = key::turns(&redis.prefix, door);
         let most = MAX_TURNS.to_string();
         let arguments =
             [name, most.as_str(), lives, epoch, position].map(|it| it.as_bytes().to_vec());

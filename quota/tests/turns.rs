@@ -40,14 +40,19 @@ async fn turns_lapse_and_no_more_than_so_many_are_kept() {
     let Some(server) = Redis::start() else { return };
     let prefix = unique("turns");
     let quota = quota(&server, &prefix);
+    assert!(quota.keep_turn("ops", "another", turn(2), LONG).await);
     assert!(quota.keep_turn("ops", "body", turn(1), Duration::from_millis(30)).await);
     tokio::time::sleep(Duration::from_millis(60)).await;
     assert_eq!(quota.take_turn("ops", "body").await, None);
+    assert_eq!(quota.take_turn("ops", "another").await, Some(turn(2)));
     for position in 1..=MAX_TURNS {
         assert!(quota.keep_turn("ops", "body", turn(position), LONG).await);
     }
     assert!(!quota.keep_turn("ops", "body", turn(1), LONG).await);
-    let key = tidegate_quota::key::turns(&prefix, "ops");
-    let lives: i64 = redis::cmd("PTTL").arg(key).query(&mut server.connection()).unwrap();
-    assert!((1..=60_000).contains(&lives), "{lives}");
+    let mut connection = server.connection();
+    for key in tidegate_quota::key::turns(&prefix, "ops") {
+        let kept: u64 = redis::cmd("ZCARD").arg(&key).query(&mut connection).unwrap();
+        let lives: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
+        assert!(kept == MAX_TURNS && (1..=60_000).contains(&lives), "{key}: {kept}, {lives}");
+    }
 }
