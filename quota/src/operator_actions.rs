@@ -156,7 +156,8 @@ impl Quota {
         self.shared.news.notified().await;
     }
 
-    /// Closes the gates of held models long before they open by themselves.
+    /// Closes the gates of held models long before they open by themselves. No worker needs to hear
+    /// of it.
     async fn close_again(&self, held: &OperatorHolds) {
         let ttl = self.shared.options.pause_ttl;
         let is_due = {
@@ -172,7 +173,7 @@ impl Quota {
         }
         for (model, reason) in &held.models {
             // A model of another fleet's configuration is left to that fleet.
-            let _ = self.pause(model, ttl, reason).await;
+            let _ = self.close_gate(model, ttl, reason).await;
         }
         // An operator may have released one since.
         let Ok(still) = self.operator_holds().await else { return };

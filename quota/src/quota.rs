@@ -100,15 +100,25 @@ impl Quota {
         length: Duration,
         reason: &str,
     ) -> Result<Duration, Error> {
-        let model = self.find_model(model)?;
-        let pause = Pause { length, reason: reason.to_owned() };
-        metrics::count_pause(&model.id, "operator");
-        let closed = match &self.shared.redis {
-            Some(redis) => redis.pause(model, &pause).await?,
-            None => self.shared.local.pause(model, &pause).await?,
-        };
+        metrics::count_pause(&self.find_model(model)?.id, "operator");
+        let closed = self.close_gate(model, length, reason).await?;
         self.announce_change().await?;
         Ok(closed)
+    }
+
+    /// Like [`Self::pause`], without an announcement to the fleet.
+    pub(crate) async fn close_gate(
+        &self,
+        model: &ModelId,
+        length: Duration,
+        reason: &str,
+    ) -> Result<Duration, Error> {
+        let model = self.find_model(model)?;
+        let pause = Pause { length, reason: reason.to_owned() };
+        match &self.shared.redis {
+            Some(redis) => redis.pause(model, &pause).await,
+            None => self.shared.local.pause(model, &pause).await,
+        }
     }
 
     /// Sets limits for the whole fleet while it runs. They act from the next ask on; the use in the

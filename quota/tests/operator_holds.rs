@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use tidegate_quota::{
     Change, Charge, Dimension, Lanes, Limited, Limits, ModelQuota, Options, PerLimit, Quota,
-    Request, usage_history::History,
+    Request, key, usage_history::History,
 };
 use tidegate_testkit::{PATIENCE, Redis, unique};
 use tidegate_types::{ModelId, Usage};
@@ -45,10 +45,15 @@ async fn holds_reach_every_process_until_they_are_released() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(worker.batch_held_for("night/2").is_none());
+    let mut connection = redis.connection();
+    let mut changes =
+        || -> u64 { redis::cmd("GET").arg(key::news(&prefix)).query(&mut connection).unwrap() };
+    let before = changes();
     // The gate would open by itself after 6 s.
     tokio::time::sleep_until(began + Duration::from_secs(10)).await;
     let seen = operator.inspect(&model).await.unwrap();
     assert!(!seen.pause.is_zero() && seen.reason == "holiday", "{seen:?}");
+    assert_eq!(changes(), before, "a gate that stays closed is no change");
     let held = operator.operator_holds().await.unwrap();
     assert!(
         held.batches["night/1"].since > 0
@@ -56,9 +61,7 @@ async fn holds_reach_every_process_until_they_are_released() {
             && held.models[&model] == "holiday",
         "{held:?}"
     );
-    let mut connection = redis.connection();
-    let ttl: i64 =
-        redis::cmd("TTL").arg(format!("{prefix}:v1:holds")).query(&mut connection).unwrap();
+    let ttl: i64 = redis::cmd("TTL").arg(key::holds(&prefix)).query(&mut connection).unwrap();
     assert!(ttl > 86_400, "{ttl}");
 
     operator.hold_batch("night/1", "night", false).await.unwrap();
