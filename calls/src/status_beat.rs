@@ -19,10 +19,7 @@ use crate::{
 
 /// Interval in beats between reads of the others' configurations: in a large fleet they are much
 /// data.
-const LISTENS_EVERY: u32 = 12;
-
-/// Number of workers from which a fleet counts as large.
-const FLEET: u64 = 50;
+const LISTENS_EVERY: u64 = 12;
 
 /// How often a worker publishes its status.
 const EVERY: Duration = Duration::from_secs(5);
@@ -38,7 +35,7 @@ pub async fn keep_status(
     let mut stop = std::pin::pin!(stop);
     let mut beat = tokio::time::interval(EVERY);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let (mut unreadable, mut differs, mut beats) = (BTreeSet::new(), Vec::new(), 0_u32);
+    let (mut unreadable, mut differs, mut beats) = (BTreeSet::new(), Vec::new(), 0_u64);
     let (configured, configuration) = stored_configuration(quota);
     loop {
         tokio::select! {
@@ -61,7 +58,7 @@ pub async fn keep_status(
         if beats.is_multiple_of(LISTENS_EVERY) {
             let _ = quota.keep_fleet_text(&status.configured, &configuration).await;
         }
-        let (compares, asks) = listens(beats, quota.live_workers());
+        let (compares, asks) = listens(beats, quota.beats_between_reads());
         beats = beats.wrapping_add(1);
         let is_refused = !status.refused.is_empty();
         let knows_nobody = !keys.knows_others();
@@ -80,11 +77,10 @@ pub async fn keep_status(
 }
 
 /// Whether a worker reads at this beat: the others' configurations, and the others' refused keys if
-/// one of its own is refused. Each status grows the data, so in a larger fleet each worker reads
-/// less often: together they read about as often as fifty workers do.
-fn listens(beat: u32, workers: u64) -> (bool, bool) {
-    let parts = u32::try_from(workers / FLEET).unwrap_or(u32::MAX).saturating_add(1);
-    (beat % LISTENS_EVERY.saturating_mul(parts) == 1, beat.is_multiple_of(parts))
+/// one of its own is refused. `every`: [`Quota::beats_between_reads`], because each status grows the
+/// data.
+fn listens(beat: u64, every: u64) -> (bool, bool) {
+    (beat % (LISTENS_EVERY * every) == 1, beat.is_multiple_of(every))
 }
 
 /// Logs the differences between workers' configurations when they change.
@@ -110,16 +106,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_fleet_hears_as_often_as_one_of_fifty() {
+    fn a_worker_of_a_large_fleet_reads_less_often() {
         // Reads in an hour: of configurations, and of keys.
-        let reads = |workers| {
-            let beats = (0..720).map(|beat| listens(beat, workers));
+        let reads = |every| {
+            let beats = (0..720).map(|beat| listens(beat, every));
             beats.fold((0, 0), |(all, keys), (compares, asks)| {
                 (all + u64::from(compares), keys + u64::from(asks))
             })
         };
-        assert_eq!([reads(1), reads(49)], [(60, 720); 2]);
-        assert_eq!(reads(1_000), (3, 35));
-        assert_eq!(listens(1, 1_000), (true, false), "each compares when it begins");
+        assert_eq!(reads(1), (60, 720));
+        assert_eq!(reads(21), (3, 35));
+        assert_eq!(listens(1, 21), (true, false), "each compares when it begins");
     }
 }

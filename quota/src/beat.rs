@@ -11,8 +11,9 @@ const LANES_EVERY: u64 = 12;
 
 impl Quota {
     /// Reports this worker as live and refreshes the gauges of the models, until it is dropped or
-    /// `stop` resolves. Models in use are refreshed every five seconds, the others after a change
-    /// by an operator. Run one for each process that admits calls.
+    /// `stop` resolves. Models in use are refreshed every five seconds, in a large fleet less often
+    /// by each worker; the others after a change by an operator. Run one for each process that
+    /// admits calls.
     ///
     /// # Errors
     /// [`Error::Outdated`] once a newer program has taken over a quota: this program must end.
@@ -39,11 +40,12 @@ impl Quota {
                         let _ = redis.name_lanes(&model.lanes).await;
                     }
                     let rests = self.shared.poll_schedule.is_idle() && !beats.is_multiple_of(2);
+                    let reads = beats.is_multiple_of(self.beats_between_reads());
                     beats += 1;
                     if rests {
                         continue;
                     }
-                    if let Err(error) = self.beat(redis, worker).await {
+                    if let Err(error) = self.beat(redis, worker, reads).await {
                         break Err(error);
                     }
                 }
@@ -55,16 +57,21 @@ impl Quota {
         ended
     }
 
-    /// One beat. Failures other than [`Error::Outdated`] show in the breaker when a call asks to be
-    /// admitted.
-    async fn beat(&self, redis: &redis_store::Store, worker: &str) -> Result<(), Error> {
+    /// One beat, which refreshes the models in use if it `reads`. Failures other than
+    /// [`Error::Outdated`] show in the breaker when a call asks to be admitted.
+    async fn beat(
+        &self,
+        redis: &redis_store::Store,
+        worker: &str,
+        reads: bool,
+    ) -> Result<(), Error> {
         let shared = &self.shared;
         if shared.fleet.beat(redis, worker).await.is_err() {
             return Ok(());
         }
         shared.record_answer();
         metrics::set_workers(self.live_workers());
-        for model in shared.poll_schedule.take_due(shared.models.keys()) {
+        for model in shared.poll_schedule.take_due(shared.models.keys(), reads) {
             let Some(model) = shared.models.get(&model) else { continue };
             let asked = Instant::now();
             match redis.inspect(model).await {
@@ -110,5 +117,11 @@ impl Quota {
     /// Live workers of the fleet at the last beat, this one included.
     pub fn live_workers(&self) -> u64 {
         self.shared.fleet.size()
+    }
+
+    /// Interval in beats between this worker's reads of data that all workers read: 1 in a fleet of
+    /// less than fifty workers; in a larger one all together read about as often as fifty.
+    pub fn beats_between_reads(&self) -> u64 {
+        self.shared.fleet.reads_every()
     }
 }

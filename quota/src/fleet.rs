@@ -11,6 +11,9 @@ use crate::{error::Error, key, redis_store, wire};
 pub(crate) const BEAT: Duration = Duration::from_secs(5);
 const GONE_AFTER: Duration = Duration::from_secs(15);
 
+/// Number of workers from which a fleet counts as large.
+const LARGE: u64 = 50;
+
 /// The last known number of live workers.
 #[derive(Debug)]
 pub(crate) struct Fleet {
@@ -27,6 +30,12 @@ impl Fleet {
     /// The number of live workers; at least 1, this one.
     pub(crate) fn size(&self) -> u64 {
         self.known.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Interval in beats between a worker's reads of data that all workers read. In a larger fleet
+    /// each reads less often: together they read about as often as fifty workers do.
+    pub(crate) fn reads_every(&self) -> u64 {
+        self.size() / LARGE + 1
     }
 
     /// Reports `worker` as live and counts the live workers. One round trip. The set expires after
@@ -64,5 +73,16 @@ impl Fleet {
         let mut command = redis::cmd("ZREM");
         command.arg(key::workers(&store.prefix)).arg(worker);
         store.connection.command::<i64>(&command).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_fleet_reads_as_often_as_one_of_fifty() {
+        let reads_every = |workers| Fleet { known: AtomicU64::new(workers) }.reads_every();
+        assert_eq!([0, 1, 49, 50, 1_000].map(reads_every), [1, 1, 1, 2, 21]);
     }
 }

@@ -41,14 +41,17 @@ impl PollSchedule {
         self.0.lock().all_polled = false;
     }
 
-    /// The models to inspect now.
-    pub(crate) fn take_due<'a>(&self, models: impl Iterator<Item = &'a ModelId>) -> Vec<ModelId> {
+    /// The models to inspect now; those in use only if the worker `reads` at this beat.
+    pub(crate) fn take_due<'a>(
+        &self,
+        models: impl Iterator<Item = &'a ModelId>,
+        reads: bool,
+    ) -> Vec<ModelId> {
         let mut state = self.0.lock();
-        if std::mem::replace(&mut state.all_polled, true) {
-            state.busy.iter().cloned().collect()
-        } else {
-            models.cloned().collect()
+        if !std::mem::replace(&mut state.all_polled, true) {
+            return models.cloned().collect();
         }
+        if reads { state.busy.iter().cloned().collect() } else { Vec::new() }
     }
 
     /// Records a model's snapshot.
@@ -74,18 +77,19 @@ mod tests {
         let in_flight = DimensionSnapshot { used: 1, ..DimensionSnapshot::default() };
         let busy = Snapshot { in_flight, ..idle.clone() };
         let schedule = PollSchedule::default();
-        let due = || schedule.take_due(models.iter());
+        let due = || schedule.take_due(models.iter(), true);
         assert!(!schedule.is_idle());
         assert_eq!(due(), models, "all of them at first");
         models.iter().for_each(|model| schedule.record_snapshot(model, &idle));
         assert_eq!(due(), []);
         assert!(schedule.is_idle());
         schedule.record_snapshot(&models[1], &busy);
+        assert_eq!(schedule.take_due(models.iter(), false), []);
         assert_eq!(due(), [models[1].clone()]);
         schedule.record_snapshot(&models[1], &idle);
         schedule.mark_busy(&models[0]);
         assert_eq!(due(), [models[0].clone()]);
         schedule.poll_all();
-        assert_eq!(due(), models);
+        assert_eq!(schedule.take_due(models.iter(), false), models);
     }
 }
