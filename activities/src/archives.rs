@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tidegate_documents::{Limits, Reader, Unreadable, archive::Archive};
+use tidegate_documents::{Limits, Reader, Unreadable, archive::open::Archive};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::storage::{Error, Location, Stamp};

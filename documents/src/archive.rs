@@ -8,9 +8,10 @@
 mod entry;
 pub(crate) mod in_process;
 mod mailbox;
-mod open;
+pub mod open;
+mod place;
 mod tarred;
-mod zipped;
+pub(crate) mod zipped;
 
 use std::{
     collections::BTreeMap,
@@ -22,10 +23,9 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 
-pub use self::open::Archive;
 use self::{
     entry::{Budget, Entry, shorten_path},
-    open::{Packing, Place},
+    place::{Packing, Place},
 };
 pub(crate) use self::{mailbox::is_mailbox, tarred::is_tar};
 use crate::{

@@ -160,7 +160,7 @@ pub(crate) fn normal_extension(extension: &str) -> &str {
 /// Detects the format in a ZIP archive, by its directory and the part that names the type.
 fn detect_in_archive(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable> {
     // No office document has so many parts, and opening the archive takes memory for each.
-    if !archive::in_process::has_few_entries(bytes) {
+    if !archive::zipped::has_few_entries(bytes) {
         return Ok(Format::Zip);
     }
     let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {

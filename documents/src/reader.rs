@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    archive::{self, Archive, Member},
+    archive::{self, Member, open::Archive},
     command::{self, Commands},
     confined::{self, Bounds, Confined, Ended},
     extract::{Extracted, extract},

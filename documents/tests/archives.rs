@@ -14,7 +14,7 @@ use flate2::{Compression, write::GzEncoder};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tidegate_documents::{
     Format, Limits, Reader, Unreadable,
-    archive::{self as archives, Archive},
+    archive::{self as archives, open::Archive},
     extract,
 };
 

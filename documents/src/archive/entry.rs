@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, io::Read, ops::ControlFlow, rc::Rc};
 
-use super::open::Place;
+use super::place::Place;
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
 /// Largest ratio of unpacked to packed bytes. Real documents hardly exceed a hundred.

@@ -1,19 +1,17 @@
 //! An archive in memory, with the places of its members, so that reading a member costs as much as
 //! the member itself and not as the whole archive.
 
-use std::{
-    collections::BTreeMap,
-    io::Read,
-    ops::{ControlFlow, Range},
-};
+use std::{collections::BTreeMap, io::Read, ops::ControlFlow};
 
 use bytes::Bytes;
-use flate2::{Crc, bufread::DeflateDecoder};
+use flate2::bufread::DeflateDecoder;
 
 use super::{
     MemberPath,
     entry::{Budget, Entry},
-    in_process, mailbox, read_member_within, unpack_tar, visit_entries,
+    mailbox,
+    place::{Packing, Place},
+    read_member_within, tarred, unpack_tar, visit_entries, zipped,
 };
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
@@ -37,24 +35,6 @@ struct Index {
     places: BTreeMap<String, Vec<Option<Place>>>,
     /// Number of entries, for the budget.
     entries: u32,
-}
-
-/// The part of an archive's bytes that holds one member.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    pub(super) range: Range<usize>,
-    pub(super) packing: Packing,
-}
-
-/// How a member's bytes are made from a part of the archive.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Packing {
-    /// They are that part.
-    Plain,
-    /// They are a message of a mailbox.
-    Message,
-    /// They are packed, and have this size and checksum.
-    Zip { is_deflated: bool, size: u64, checksum: u32 },
 }
 
 impl Archive {
@@ -102,8 +82,8 @@ impl Index {
     fn build(bytes: &[u8], name: &str, limits: &Limits) -> Option<Self> {
         let format = Format::detect(bytes, name).ok()?;
         let is_small = match format {
-            Format::Zip => in_process::has_few_entries(bytes),
-            Format::Tar => in_process::has_short_names(bytes),
+            Format::Zip => zipped::has_few_entries(bytes),
+            Format::Tar => tarred::has_short_names(bytes),
             format => format == Format::Mbox,
         };
         if !is_small {
@@ -157,16 +137,6 @@ impl Place {
             Err(fault @ Unreadable::TooLarge { .. }) => Some(Err(fault)),
             Err(_) => None,
         }
-    }
-}
-
-impl Packing {
-    /// Whether these are all bytes of the member, as far as the archive states them.
-    fn is_whole(self, bytes: &[u8]) -> bool {
-        let Self::Zip { size, checksum, .. } = self else { return true };
-        let mut crc = Crc::new();
-        crc.update(bytes);
-        bytes.len() as u64 == size && crc.sum() == checksum
     }
 }
 

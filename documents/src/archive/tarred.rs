@@ -1,14 +1,21 @@
 //! Tar archives.
 
-use std::{borrow::Cow, io::Read};
+use std::{
+    borrow::Cow,
+    io::{Cursor, Read},
+};
 
 use tar::EntryType;
 
 use super::{
     entry::{Budget, Entry, Visit, not_a_file},
-    open::{Packing, Place},
+    place::{Packing, Place},
 };
 use crate::{code_page::CodePage, encoding, format::Format, unreadable::Unreadable};
+
+/// Longest name or attribute of a tar archive, in bytes: the tar reader holds each in memory as a
+/// whole.
+const MAX_NAME_BYTES: u64 = 64 << 10;
 
 /// Returns whether the first bytes of a file are those of a tar archive.
 pub(crate) fn is_tar(start: &[u8]) -> bool {
@@ -76,8 +83,24 @@ fn place_of<R: Read>(entry: &tar::Entry<'_, R>) -> Option<Place> {
     Some(Place { range: start..end, packing: Packing::Plain })
 }
 
+/// Returns whether all names and attributes are short. An attribute may state another size for the
+/// next entry; then the tar reader sees other headers than this function, so that counts as not
+/// short.
+pub(super) fn has_short_names(tar: &[u8]) -> bool {
+    let mut archive = tar::Archive::new(Cursor::new(tar));
+    let Ok(entries) = archive.entries_with_seek() else { return false };
+    entries.raw(true).all(|entry| {
+        let Ok(mut entry) = entry else { return false };
+        let kind = entry.header().entry_type();
+        if kind.is_pax_local_extensions() || kind.is_pax_global_extensions() {
+            return has_no_size(&mut entry, MAX_NAME_BYTES);
+        }
+        !(kind.is_gnu_longname() || kind.is_gnu_longlink()) || entry.size() <= MAX_NAME_BYTES
+    })
+}
+
 /// Returns whether attributes have at most `most` bytes and state no size.
-pub(super) fn has_no_size(attributes: &mut dyn Read, most: u64) -> bool {
+fn has_no_size(attributes: &mut dyn Read, most: u64) -> bool {
     let mut bytes = Vec::new();
     let read = attributes.take(most + 1).read_to_end(&mut bytes);
     read.is_ok_and(|read| read as u64 <= most) && memchr::memmem::find(&bytes, b"size=").is_none()

@@ -7,6 +7,7 @@ use std::{
     ops::ControlFlow,
 };
 
+use memchr::memmem;
 use zip::{
     CompressionMethod, ZipArchive, ZipReadOptions,
     read::{Config, ZipFile},
@@ -16,9 +17,19 @@ use zip::{
 
 use super::{
     entry::{Budget, Entry, Visit, not_a_file},
-    open::{Packing, Place},
+    place::{Packing, Place},
 };
 use crate::{code_page::CodePage, encoding, format::Format, unreadable::Unreadable};
+
+/// Entries of a ZIP archive that are listed in this process. Each takes some hundred bytes of
+/// memory.
+const MAX_ENTRIES: usize = 20_000;
+
+/// Returns whether a ZIP archive has at most [`MAX_ENTRIES`] entries. Its readers allocate memory
+/// for all of them when they open it.
+pub(crate) fn has_few_entries(zip: &[u8]) -> bool {
+    memmem::find_iter(zip, b"PK\x01\x02").nth(MAX_ENTRIES).is_none()
+}
 
 /// Calls `visit` for each file, including several with the same name.
 pub(super) fn visit_entries(

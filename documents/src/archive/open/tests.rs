@@ -87,7 +87,7 @@ fn a_member_that_is_not_as_stated_is_left_to_the_search() {
         damaged[place.range.start + 1] ^= 1;
         let archive = Archive { bytes: damaged.into(), ..archive };
         assert!(in_place(&archive, "c.txt").is_none(), "{method}");
-        let read = in_process::try_read_member(&archive, "c.txt", &limits).unwrap();
+        let read = super::super::in_process::try_read_member(&archive, "c.txt", &limits).unwrap();
         assert!(matches!(read, Err(Unreadable::Damaged { .. })), "{read:?}");
     }
 }
@@ -113,7 +113,8 @@ fn the_bounds_of_a_member_are_those_of_a_search() {
         for (path, places) in &archive.index.places {
             assert!(places.iter().all(Option::is_some), "{name}: {path}");
             let member = super::super::encode_path(path);
-            let read = in_process::try_read_member(&archive, &member, &limits).unwrap();
+            let read =
+                super::super::in_process::try_read_member(&archive, &member, &limits).unwrap();
             assert_eq!(read, super::super::read_member(&bytes, name, &member, &limits), "{path}");
         }
     }
