@@ -12,11 +12,11 @@ use crate::{
     in_flight::Backend,
     metrics,
     model::ModelQuota,
+    numbers::Numbers,
     permit::{Permit, Renewal, State},
     quota::Quota,
     refused::Refused,
     request::Request,
-    reserve_batcher::waiters::SOON,
     shared::Shared,
     store::{Ask, Decision, Hold, Meter},
 };
@@ -52,7 +52,12 @@ impl Quota {
     ) -> Result<Permit, Refused> {
         let mut stop = pin!(stop);
         let mut admission = Admission::begin(self, request)?;
-        let mut batched = admission.wait_behind_others().await;
+        let (mut batched, mut stopped) = (None, false);
+        tokio::select! {
+            biased;
+            () = &mut stop => stopped = true,
+            answer = admission.wait_behind_others() => batched = answer,
+        }
         loop {
             let answer = match batched.take() {
                 Some(answer) => answer.map(|decision| (decision, Backend::Redis)),
@@ -64,11 +69,14 @@ impl Quota {
                 Err(Error::Away(_)) => admission.leave_undecided(),
                 Err(error) => Refused::Outdated(error.to_string()),
             };
-            let Some(sleep) = admission.time_in_place(&refused) else { return Err(refused) };
+            let Some(sleep) = admission.time_in_place(&refused).filter(|_| !stopped) else {
+                return Err(refused);
+            };
+            let in_turn = matches!(refused, Refused::Wait { hold: Hold::Turn, .. });
             tokio::select! {
                 biased;
                 () = &mut stop => return Err(refused),
-                answer = admission.wait(sleep) => batched = answer,
+                answer = admission.wait(sleep, in_turn) => batched = answer,
             }
         }
     }
@@ -109,12 +117,12 @@ impl<'a> Admission<'a> {
         self.request.max_wait.map_or(most, |wait| wait.min(most))
     }
 
-    /// Joins the batch of an earlier caller of this process, if one is about to ask.
+    /// Joins the batch of an earlier caller of this process that waits: before it, this one is not
+    /// admitted.
     async fn wait_behind_others(&self) -> Option<Result<Decision, Error>> {
-        if self.patience(self.shared().options.max_slot_wait) < SOON {
-            return None;
-        }
-        self.shared().wait_behind(self.model, &self.ask, self.started).await
+        let patience = self.patience(self.shared().options.max_slot_wait);
+        let longest = patience.mul_f64(Numbers::DEFAULT.target);
+        self.shared().wait_behind(self.model, &self.ask, self.started, longest).await
     }
 
     async fn ask(&mut self) -> Result<(Decision, Backend), Error> {
@@ -123,9 +131,9 @@ impl<'a> Admission<'a> {
     }
 
     /// Waits in place, or until a batch brings the answer.
-    async fn wait(&mut self, length: Duration) -> Option<Result<Decision, Error>> {
+    async fn wait(&mut self, length: Duration, in_turn: bool) -> Option<Result<Decision, Error>> {
         self.update_amounts();
-        self.shared().wait(self.model, &self.ask, self.started, length).await
+        self.shared().wait(self.model, &self.ask, self.started, length, in_turn).await
     }
 
     /// Updates the amounts, because more may be known than at the last ask.

@@ -17,7 +17,6 @@ use crate::{
     reserve_batcher::{
         batches::{BatchSender, MAX_CALLS},
         caller::{self, Answer, Caller, Group},
-        waiters::SOON,
     },
     shared::Shared,
     store::{Ask, Decision, Hold, Settlement, Store as _},
@@ -90,16 +89,17 @@ impl Shared {
     }
 
     /// Waits in place for `length` or until a batch takes the call: then the answer. `None` if the
-    /// caller must ask.
+    /// caller must ask. `in_turn`: other calls come first.
     pub(crate) async fn wait(
         self: &Arc<Self>,
         model: &Arc<ModelQuota>,
         ask: &Ask,
         since: Instant,
         length: Duration,
+        in_turn: bool,
     ) -> Option<Result<Decision, Error>> {
         let (caller, mut answer) = self.new_caller(model, ask, since);
-        let waiting = self.waiters.add(caller, length);
+        let waiting = self.waiters.add(caller, length, in_turn);
         match tokio::time::timeout(length, &mut answer.receiver).await {
             Ok(answer) => answer.ok(),
             Err(_) if waiting.end() => None,
@@ -107,17 +107,21 @@ impl Shared {
         }
     }
 
-    /// Waits for the batch of an earlier caller of the group, for [`SOON`] at most. `None` if no
-    /// caller is before it.
+    /// Waits for the batch of an earlier caller of the group until that caller is due, for
+    /// `longest` at most. `None` if the caller must ask.
     pub(crate) async fn wait_behind(
         self: &Arc<Self>,
         model: &Arc<ModelQuota>,
         ask: &Ask,
         since: Instant,
+        longest: Duration,
     ) -> Option<Result<Decision, Error>> {
+        if !self.has_redis() {
+            return None;
+        }
         let (group, turn) = (Group::from_ask(model, ask), caller::turn(ask, since));
-        let behind = self.has_redis() && self.waiters.has_earlier(&model.id, &group, turn);
-        if behind { self.wait(model, ask, since, SOON).await } else { None }
+        let due = self.waiters.until_earlier(&model.id, &group, turn)?;
+        self.wait(model, ask, since, due.min(longest), true).await
     }
 
     fn new_caller<'a>(

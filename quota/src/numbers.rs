@@ -66,7 +66,7 @@ numbers! {
     even = 3.0, "readings", "of a meter that refills evenly show a bucket";
     telling = 0.8, "part of the limit", "a meter above this use does not show its kind";
     close = 0.03, "part of the limit", "tolerance when a meter is compared";
-    target = 0.25, "part of the longest wait in place", "how long documents should wait in their slots";
+    target = 0.25, "part of the longest wait in place", "how long documents should wait in their slots; longest wait for the batch of an earlier caller";
     far = MINUTE, "µs", "a longer wait counts as this: limits may be raised, gates opened, and the next document may be another model's; a model without a call for this long does not open its lane";
     first_documents = 2.0, "documents", "on their way at once before a call is admitted; while no call has to wait, each admission allows one more";
 }

@@ -239,3 +239,34 @@ async fn callers_that_wait_in_place_share_batches_and_go_in_order() {
     })
     .await;
 }
+
+/// A worker that stops does not wait for the batch of an earlier caller.
+#[tokio::test]
+async fn a_caller_behind_another_ends_its_wait_when_told_to() {
+    let model = requests(2, Duration::from_secs(20));
+    undisturbed(&model, Duration::from_mins(1), async |_, quota| {
+        let Ok(_last_of_the_room) = quota.admit(&request(&model, 0)).await else { return false };
+        let earlier = tokio::spawn({
+            let (quota, request) = (quota.clone(), request(&model, 1));
+            async move { quota.admit(&request).await.map(drop) }
+        });
+        let waiting = async || match quota.inspect(&model.id).await {
+            Ok(seen) => seen.lanes.iter().map(|lane| lane.waiting).sum::<u64>(),
+            Err(_) => 0,
+        };
+        while waiting().await == 0 && !earlier.is_finished() && !quota.is_degraded() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let began = Instant::now();
+        let stop = tokio::time::sleep(Duration::from_millis(50));
+        let answer = quota.admit_until(&request(&model, 2), stop).await;
+        if earlier.is_finished() || quota.is_degraded() {
+            return false;
+        }
+        assert!(matches!(answer, Err(Refused::Wait { .. })), "{answer:?}");
+        assert!(began.elapsed() < Duration::from_secs(5), "the earlier caller is due after 9 s");
+        earlier.abort();
+        true
+    })
+    .await;
+}

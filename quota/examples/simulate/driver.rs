@@ -16,8 +16,16 @@ pub(crate) struct Call<'a> {
 /// The limiter's answer.
 pub(crate) enum Answer {
     Granted(Held),
-    Wait { wait: Micros, ticket: Ticket },
-    Paused { wait: Micros, ticket: Ticket },
+    /// `in_turn`: other calls come first.
+    Wait {
+        wait: Micros,
+        ticket: Ticket,
+        in_turn: bool,
+    },
+    Paused {
+        wait: Micros,
+        ticket: Ticket,
+    },
 }
 
 /// A reservation until it is settled.

@@ -19,6 +19,9 @@ pub(crate) const JITTER: Micros = 30 * SECOND;
 pub(crate) const SOON: Micros = SECOND / 2;
 pub(crate) const MAX_CALLS: usize = 32;
 
+/// The longest wait behind an earlier caller: `target` in `quota/src/numbers.rs`.
+pub(crate) const MAX_BEHIND: Micros = MAX_SLOT_WAIT / 4;
+
 /// From when, and how often, the run checks for a standstill.
 const WATCHED_FROM: Micros = 10 * SECOND;
 const WATCHED_EVERY: Micros = SECOND / 10;
@@ -141,6 +144,8 @@ struct Client {
     /// When it asks next, and whether it waits in place until then.
     asks: Micros,
     in_place: bool,
+    /// Whether it was told that others come first.
+    in_turn: bool,
     held: Option<Held>,
     /// The coming answer.
     told: Told,
@@ -258,6 +263,7 @@ impl Fleet<'_> {
             ticket: None,
             asks: now,
             in_place: false,
+            in_turn: true,
             held: None,
             told: Told::default(),
             waiting: true,
@@ -290,6 +296,7 @@ impl Fleet<'_> {
             ticket: None,
             asks: now,
             in_place: false,
+            in_turn: true,
             held: None,
             told: Told::default(),
             waiting: true,
@@ -310,9 +317,9 @@ impl Fleet<'_> {
         let is_new = client.admitting.is_none();
         client.admitting.get_or_insert(now);
         client.in_place = false;
-        if is_new && self.stands_behind(at) {
+        if let Some(due) = self.until_earlier(at).filter(|_| is_new) {
             self.clients[at].in_place = true;
-            return self.plan_ask(at, now + SOON);
+            return self.plan_ask(at, due.min(now + MAX_BEHIND));
         }
         let asked = self.together(now, at);
         let call = |at: &usize| {
@@ -353,10 +360,10 @@ impl Fleet<'_> {
         beside
     }
 
-    /// `Shared::wait_behind` in `quota/src/decide.rs`.
-    fn stands_behind(&self, at: usize) -> bool {
-        let first = self.beside(at).first().copied();
-        first.is_some_and(|first| self.clients[first].turn() < self.clients[at].turn())
+    /// As `Shared::wait_behind` in `quota/src/decide.rs`: when an earlier client asks.
+    fn until_earlier(&self, at: usize) -> Option<Micros> {
+        let first = &self.clients[*self.beside(at).first()?];
+        (first.turn() < self.clients[at].turn()).then_some(first.asks)
     }
 
     /// The clients of a batch, including those due soon.
@@ -381,12 +388,12 @@ impl Fleet<'_> {
                 client.held = Some(held);
                 return self.send(now, at);
             }
-            Answer::Wait { wait, ticket } => {
-                client.ticket = Some(ticket);
+            Answer::Wait { wait, ticket, in_turn } => {
+                (client.ticket, client.in_turn) = (Some(ticket), in_turn);
                 (early(wait), wait, come_back(wait, self.plan.longest_delay))
             }
             Answer::Paused { wait, ticket } => {
-                client.ticket = Some(ticket);
+                (client.ticket, client.in_turn) = (Some(ticket), false);
                 let wait = wait + self.chance.within(JITTER);
                 (wait, wait, wait.min(BACKOFF_MAX))
             }
@@ -409,18 +416,16 @@ impl Fleet<'_> {
         self.events.plan(when, Event::Ask(at));
     }
 
-    /// The first clients in turn that wait in place, as far as there is room.
-    fn wake(&mut self, now: Micros, mut room: Micros) {
-        let mut sleeping: Vec<usize> =
-            (0..self.clients.len()).filter(|at| self.clients[*at].in_place).collect();
-        sleeping.sort_by_key(|at| self.clients[*at].turn());
-        for at in sleeping {
-            let Some(limiter) = &self.limiter else { return };
-            let pace = limiter.pace_of(&self.clients[at].document);
-            let Some(left) = room.checked_sub(pace) else { return };
-            room = left;
-            self.plan_ask(at, now);
-        }
+    /// As `Waiters::take_fitting` in `quota/src/reserve_batcher/waiters.rs`.
+    fn wake(&mut self, now: Micros, room: Micros) {
+        let Some(limiter) = &self.limiter else { return };
+        let fits = |client: &Client| {
+            let before = if client.in_turn { client.asks.saturating_sub(now) } else { 0 };
+            before + limiter.pace_of(&client.document) <= room
+        };
+        let woken = |at: &usize| self.clients[*at].in_place && fits(&self.clients[*at]);
+        let woken: Vec<usize> = (0..self.clients.len()).filter(woken).collect();
+        woken.into_iter().for_each(|at| self.plan_ask(at, now));
     }
 
     fn send(&mut self, now: Micros, at: usize) {

@@ -9,7 +9,8 @@ use std::{
 };
 
 use tidegate_quota::{
-    Amounts, Change, Decision, Dimension, Error, ModelQuota, PerDimension, PerLimit, Store, Ticket,
+    Amounts, Change, Decision, Dimension, Error, Hold, ModelQuota, PerDimension, PerLimit, Store,
+    Ticket,
     memory::{self, Remembered},
     numbers::Numbers,
     redis_store,
@@ -246,13 +247,15 @@ impl<S: Virtual> Limiter for Kept<S> {
             self.remember(known);
             match decision {
                 Decision::Granted => Answer::Granted(Held { id: ask.reservation, alone }),
-                Decision::Wait { wait, ticket, .. } => Answer::Wait { wait: micros(wait), ticket },
+                Decision::Wait { wait, ticket, hold, .. } => {
+                    Answer::Wait { wait: micros(wait), ticket, in_turn: hold == Hold::Turn }
+                }
                 Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
                 Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
                 Decision::Never { .. } if alone.is_some() => {
                     // The call is larger than the process's share: it waits for Redis.
                     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
-                    Answer::Wait { wait: 4_000_000, ticket }
+                    Answer::Wait { wait: 4_000_000, ticket, in_turn: false }
                 }
                 Decision::Never { dimension, capacity } => {
                     panic!("a document exceeds the whole limit of {capacity} {dimension}")

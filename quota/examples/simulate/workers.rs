@@ -123,6 +123,8 @@ struct Task {
     watching: Option<Micros>,
     asks: Micros,
     in_place: bool,
+    /// Whether it was told that others come first.
+    in_turn: bool,
     /// Whether it has a place in the waiting room.
     waits: bool,
     place: Option<QueuedAttempt>,
@@ -256,6 +258,7 @@ impl Fleet<'_> {
             watching: None,
             asks: 0,
             in_place: false,
+            in_turn: true,
             waits: false,
             place: None,
             held: None,
@@ -302,6 +305,7 @@ impl Fleet<'_> {
         let task = &mut self.tasks[at];
         (task.worker, task.taken, task.at) = (worker, now, At::Admission);
         (task.admitting, task.watching, task.waits) = (None, None, false);
+        task.in_turn = true;
         self.plan_ask(at, now + self.plan.reads);
         self.check_worker(now, worker);
     }

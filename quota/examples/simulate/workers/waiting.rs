@@ -7,7 +7,8 @@ use crate::{
     driver::{Answer, Call, Held},
     event::{Micros, SECOND},
     fleet::{
-        BACKOFF_MAX, JITTER, MAX_CALLS, MAX_QUOTA_WAIT, MAX_SLOT_WAIT, SOON, come_back, early,
+        BACKOFF_MAX, JITTER, MAX_BEHIND, MAX_CALLS, MAX_QUOTA_WAIT, MAX_SLOT_WAIT, SOON, come_back,
+        early,
     },
 };
 
@@ -41,10 +42,10 @@ impl Fleet<'_> {
         (task.in_place, task.at) = (false, At::Admission);
         let waits = task.waits;
         let first = self.beside(at).first().copied();
-        let behind = first.is_some_and(|first| self.turn(first) < self.turn(at));
-        if is_new && waits && behind {
+        let earlier = first.filter(|first| self.turn(*first) < self.turn(at));
+        if let Some(earlier) = earlier.filter(|_| is_new && waits) {
             self.tasks[at].in_place = true;
-            return self.plan_ask(at, now + SOON);
+            return self.plan_ask(at, self.tasks[earlier].asks.min(now + MAX_BEHIND));
         }
         let soon = |other: &usize| self.tasks[*other].asks <= now + SOON;
         let beside = self.beside(at).into_iter().filter(soon).take(MAX_CALLS - 1);
@@ -110,14 +111,14 @@ impl Fleet<'_> {
         let started = self.tasks[at].admitting.unwrap_or(now);
         let (sleep, wait, back, most) = match answer {
             Answer::Granted(held) => return self.granted(now, at, held),
-            Answer::Wait { wait, ticket } => {
+            Answer::Wait { wait, ticket, in_turn } => {
                 self.record_wait(at, wait);
-                self.tasks[at].ticket = Some(ticket);
+                (self.tasks[at].ticket, self.tasks[at].in_turn) = (Some(ticket), in_turn);
                 (early(wait), wait, come_back(wait, MAX_QUOTA_WAIT), MAX_SLOT_WAIT)
             }
             Answer::Paused { wait, ticket } => {
                 self.record_wait(at, wait);
-                self.tasks[at].ticket = Some(ticket);
+                (self.tasks[at].ticket, self.tasks[at].in_turn) = (Some(ticket), false);
                 let wait = wait + self.chance.within(JITTER);
                 (wait, wait, wait.min(BACKOFF_MAX), MAX_PAUSE_IN_PLACE)
             }
@@ -181,19 +182,16 @@ impl Fleet<'_> {
     }
 
     /// `Shared::wake` in `quota/src/decide.rs`.
-    pub(super) fn wake(&mut self, now: Micros, worker: usize, model: usize, mut room: Micros) {
+    pub(super) fn wake(&mut self, now: Micros, worker: usize, model: usize, room: Micros) {
         let intake = &self.workers[worker].intake;
         intake.record_room(&self.models[model], Duration::from_micros(room));
+        let cost = |task: &Task| self.quotas[model].pace_of(&task.document);
         let waits = |task: &Task| task.in_place && task.model == model;
+        let before = |task: &Task| if task.in_turn { task.asks.saturating_sub(now) } else { 0 };
+        let fits = |task: &Task| waits(task) && before(task) + cost(task) <= room;
         let tasks = self.workers[worker].tasks.iter().copied();
-        let mut waiting: Vec<usize> = tasks.filter(|at| waits(&self.tasks[*at])).collect();
-        waiting.sort_by_key(|at| self.turn(*at));
-        for at in waiting {
-            let pace = self.quotas[model].pace_of(&self.tasks[at].document);
-            let Some(left) = room.checked_sub(pace) else { return };
-            room = left;
-            self.plan_ask(at, now);
-        }
+        let woken: Vec<usize> = tasks.filter(|at| fits(&self.tasks[*at])).collect();
+        woken.into_iter().for_each(|at| self.plan_ask(at, now));
     }
 
     /// Has the documents that keep watch ask again.
