@@ -31,7 +31,7 @@ async fn no_document_is_lost_or_repeated_when_batch_and_shards_continue_as_new()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_document_is_lost_or_repeated_where_every_task_of_such_a_batch_replays_its_history() {
     with_no_cache(short_histories(), one_in_each_shard_fails(), async |rig| {
-        let history = continue_as_new(rig).await;
+        let history = Box::pin(continue_as_new(rig)).await;
         assert_eq!(sticky_tasks(&history), 0, "tasks were kept for a worker");
     })
     .await;
