@@ -1,7 +1,7 @@
 //! How often each model is asked about a document with checked answers.
 //!
 //! Without earlier results, a document is asked once at best; at worst each model of the route is
-//! asked twice. Reports of the output narrow this down to the 95 % confidence interval of the mean.
+//! asked twice. A report in the output narrows this down to the 95 % confidence interval of the mean.
 
 use tidegate_calls::route::Route;
 use tidegate_types::{ModelId, Usage};
@@ -12,7 +12,11 @@ use crate::{
     failure::Failure,
     number::whole,
     output::{
-        agreement::Rate, finish::Report, forecast::Range, job::resolve, recorded_question,
+        agreement::Rate,
+        finish::{Checks, Report},
+        forecast::Range,
+        job::resolve,
+        recorded_question,
         result::MAX_ASKS,
     },
     services::Services,
@@ -47,7 +51,7 @@ impl ExpectedCalls {
             if job.checks.is_empty() { None } else { earlier_report(services, job).await? };
         let asks = levels.into_iter().enumerate().map(|(place, level)| {
             let range = match &before {
-                Some(report) => observed_calls(report, &level.models),
+                Some(report) => observed_calls(&report.checks, place),
                 None => Range { from: if place == 0 { 1.0 } else { 0.0 }, to: most },
             };
             (level.models, range)
@@ -104,19 +108,26 @@ async fn earlier_report(services: &Services, job: &Job) -> Result<Option<Report>
     }
     let report = output.child("report.json").read_if_there().await?;
     let report = report.and_then(|json| serde_json::from_slice::<Report>(&json).ok());
-    Ok(report.filter(|report| report.checks.documents > 0))
+    Ok(report.filter(|report| !report.checks.levels.is_empty()))
 }
 
-/// Returns how often these models were asked about each document of a report.
-fn observed_calls(report: &Report, models: &[ModelId]) -> Range {
-    let asked = models.iter().filter_map(|model| report.checks.asked.get(model)).sum::<u64>();
-    let documents = report.checks.documents;
-    // A document is asked once more or not, and the next model is asked or not: each is a
-    // proportion.
-    let (whole, part) = (asked / documents, asked % documents);
-    let [from, to] = Rate { agreed: part, compared: documents }.interval();
-    let whole = whole as f64;
-    Range { from: whole + from, to: whole + to }
+/// The number of calls at this level of the route for each document of a report: the part of the
+/// documents that reached the level, times one call and the part of them that was asked twice.
+///
+/// The parts are independent, so the squares of their deviations add up (G. Y. Zou and A. Donner,
+/// "Construction of confidence limits about effect measures", 2008).
+fn observed_calls(checks: &Checks, level: usize) -> Range {
+    let level = u32::try_from(level).ok().and_then(|level| checks.levels.get(&level));
+    let level = level.copied().unwrap_or_default();
+    let reached = Rate { agreed: level.documents, compared: checks.documents };
+    let again = Rate { agreed: level.asked_again, compared: level.documents };
+    let calls = reached.part() * (1.0 + again.part());
+    let deviation = |end: usize| {
+        let of_reached = (reached.interval()[end] - reached.part()) * (1.0 + again.part());
+        let of_again = (again.interval()[end] - again.part()) * reached.part();
+        of_reached.hypot(of_again)
+    };
+    Range { from: (calls - deviation(0)).max(0.0), to: (calls + deviation(1)).min(MAX_ASKS.into()) }
 }
 
 /// The price of so many tokens at the cheapest and the dearest of some models, if all prices are known.
@@ -148,7 +159,10 @@ pub(super) fn cost(
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
+    use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
+
     use super::*;
+    use crate::output::finish::LevelTotals;
 
     #[test]
     fn tokens_follow_how_often_models_are_asked() {
@@ -160,5 +174,39 @@ mod tests {
         };
         assert_eq!(checked.input(range(100.0, 200.0)), range(200.0, 1_600.0));
         assert_eq!(checked.output(range(10.0, 20.0)), range(10.0, 80.0));
+    }
+
+    /// Each document reaches the level with one probability, and is asked twice there with another.
+    #[test]
+    fn the_interval_of_a_levels_calls_holds_the_truth_in_95_of_100_samples() {
+        const SEEDS: u64 = 1_000;
+        const DOCUMENTS: u64 = 300;
+        let pairs =
+            [(1.0, 0.1), (1.0, 0.65), (0.6, 0.65), (0.6, 0.2), (0.2, 0.5), (0.1, 0.9), (0.9, 0.3)];
+        for (share, twice) in pairs {
+            let truth = share * (1.0 + twice);
+            let holds = |seed: &u64| {
+                let mut chance = SmallRng::seed_from_u64(*seed);
+                let mut level = LevelTotals::default();
+                for _ in 0..DOCUMENTS {
+                    if chance.random_bool(share) {
+                        level.documents += 1;
+                        level.asked_again += u64::from(chance.random_bool(twice));
+                    }
+                }
+                let levels = [(1, level)].into();
+                let checks = Checks { documents: DOCUMENTS, levels, ..Checks::default() };
+                let Range { from, to } = observed_calls(&checks, 1);
+                from <= truth && truth <= to
+            };
+            let held = (0..SEEDS).filter(holds).count();
+            println!(
+                "{share} go on, {twice} of them are asked twice: {held} of {SEEDS} intervals hold"
+            );
+            assert!((930..=970).contains(&held), "{held} at {share} and {twice}");
+        }
+        let none = Checks { documents: 20, ..Checks::default() };
+        let Range { from, to } = observed_calls(&none, 1);
+        assert!(from == 0.0 && (0.1..0.2).contains(&to), "{to}");
     }
 }

@@ -13,7 +13,7 @@ mod totals;
 use tidegate_workflows::contract::{Finish, Finished, Progress};
 
 pub use crate::output::finish::{
-    checks::{CheckTotals, Checks},
+    checks::{CheckTotals, Checks, LevelTotals},
     given_up::{FailureGroup, FailureMessages, GivenUp, Sentence},
     report::{ModelTotals, Report},
     totals::LeftOutTotal,

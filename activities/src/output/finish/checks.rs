@@ -19,6 +19,18 @@ pub struct Checks {
     pub escalated: u64,
     /// How often each model was asked for an answer.
     pub asked: BTreeMap<ModelId, u64>,
+    /// The documents of each level: index of the route's model, from 0.
+    pub levels: BTreeMap<u32, LevelTotals>,
+}
+
+/// The documents that reached one level of a route.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LevelTotals {
+    /// Documents that were asked there.
+    pub documents: u64,
+    /// Of these, the documents that were asked there once more.
+    pub asked_again: u64,
 }
 
 /// The results of one check.
@@ -55,6 +67,7 @@ impl Checks {
         result.unchecked.iter().for_each(|name| self.totals_mut(name).unchecked += 1);
         if result.asked.is_empty() {
             *self.asked.entry(result.model.clone()).or_default() += 1;
+            self.levels.entry(0).or_default().documents += 1;
         }
         let asked = result.asked.iter();
         self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
@@ -71,19 +84,24 @@ impl Checks {
     /// Adds the answers that a document was asked for, in order: the model, its index in the route,
     /// and the checks that the answer before failed.
     fn asked_for<'a>(&mut self, asked: impl Iterator<Item = (&'a ModelId, u32, &'a [String])>) {
-        let mut before = 0;
+        let mut before = None;
         for (model, level, failed) in asked {
             *self.asked.entry(model.clone()).or_default() += 1;
+            let documents = self.levels.entry(level).or_default();
+            match before == Some(level) {
+                true => documents.asked_again += 1,
+                false => documents.documents += 1,
+            }
             for name in failed {
                 let totals = self.totals_mut(name);
-                match level > before {
-                    true => totals.escalated += 1,
-                    false => totals.asked_again += 1,
+                match before == Some(level) {
+                    true => totals.asked_again += 1,
+                    false => totals.escalated += 1,
                 }
             }
-            before = level;
+            before = Some(level);
         }
-        self.escalated += u64::from(before > 0);
+        self.escalated += u64::from(before > Some(0));
     }
 
     fn totals_mut(&mut self, name: &str) -> &mut CheckTotals {
@@ -142,5 +160,7 @@ mod tests {
         );
         let of = |model: &str| checks.asked[&model.parse().unwrap()];
         assert_eq!((of("p:a"), of("p:b")), (5, 3));
+        let level = |documents, asked_again| LevelTotals { documents, asked_again };
+        assert_eq!(checks.levels, [(0, level(3, 2)), (1, level(2, 1))].into());
     }
 }
