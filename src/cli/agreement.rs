@@ -53,7 +53,7 @@ pub(super) fn unmatched(agreement: &Agreement) -> Vec<String> {
     if without_document.count > 0 {
         let ids = plural(without_document.count, "id");
         sentences
-            .push(format!("{ids} of the truth in no document of this batch: {without_document}"));
+            .push(format!("{ids} of the truth in no document of the source: {without_document}"));
     }
     if without_truth.count > 0 {
         let documents = plural(without_truth.count, "document");

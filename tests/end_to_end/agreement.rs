@@ -73,7 +73,7 @@ async fn the_report_says_how_many_answers_are_as_they_should_be() {
     assert_eq!(agreement["without_truth"], named("report-0019.md"), "{agreement}");
     assert!(
         text(&enough.stderr)
-            .contains("1 id of the truth in no document of this batch: report-0099.md")
+            .contains("1 id of the truth in no document of the source: report-0099.md")
     );
     let mistake = &agreement["fields"]["answer"]["confusion"][0];
     assert_eq!(mistake["expected"], json!("\"another answer\""));

@@ -84,11 +84,12 @@ where
     let job = &job;
     let storage = &services.storage;
     // Validate the source before taking the output's lease.
-    let page = first_page(storage, job, &output, room.clone()).await?;
-    let truth = match &job.truth {
+    let mut truth = match &job.truth {
         Some(uri) => Some(Truth::read_checked(storage, uri).await?),
         None => None,
     };
+    let rows = truth.as_mut().map(|(_, rows)| rows);
+    let page = first_page(storage, job, &output, room.clone(), rows).await?;
     if page.documents.is_empty() && page.next.is_none() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
@@ -101,8 +102,11 @@ where
     }
     let job = &with_output_cap(services, job, &route);
     let folder = layout::folder(&output, &batch.workflow, &batch.run);
-    if let Some(truth) = truth {
-        Truth::save(&folder, truth).await?;
+    if let Some((copy, rows)) = truth {
+        Truth::save(&folder, copy).await?;
+        if job.sample.is_some() {
+            rows.save_unmet(&folder).await?;
+        }
     }
     let earlier = EarlierResults::load(&output).await?;
     let first_part = earlier.next;
@@ -238,7 +242,7 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     };
     let room = PageBudget::page().of_worker(services, &job.lane);
     if job.sample.is_some() {
-        add(first_page(&services.storage, job, &output, room).await?.documents);
+        add(first_page(&services.storage, job, &output, room, None).await?.documents);
     } else {
         each_page(&services.storage, job, &output, &room, add).await?;
     }
@@ -251,19 +255,28 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
 }
 
 /// Returns the first page of the source; or, if the author asks for a sample, the sample drawn from
-/// all pages.
+/// all pages, and marks all their documents in the truth.
 async fn first_page(
     storage: &Storage,
     job: &Job,
     output: &Location,
     room: PageBudget,
+    mut truth: Option<&mut Truth>,
 ) -> Result<Page, Failure> {
     let Some(count) = job.sample else {
         let (from, none) = (Cursor::default(), DocumentIds::default());
         return source::page(storage, job, output, from, &none, room).await;
     };
     let mut documents = Vec::new();
-    each_page(storage, job, output, &room, |page| documents.extend(page)).await?;
+    each_page(storage, job, output, &room, |page| {
+        if let Some(truth) = &mut truth {
+            for document in &page {
+                truth.mark_seen(&document.id);
+            }
+        }
+        documents.extend(page);
+    })
+    .await?;
     let seed = Fingerprint::of_json(&json!(job.instructions));
     let documents = sample::draw(documents, usize::try_from(count).unwrap_or(usize::MAX), seed);
     Ok(Page { documents, files: Vec::new(), next: None })

@@ -14,7 +14,7 @@ use crate::{
     output::{
         agreement::Unmatched,
         job::resolve,
-        jsonl::{lines, object, unmarked},
+        jsonl::{json, lines, object, unmarked},
     },
     storage::{Location, Storage},
 };
@@ -33,7 +33,7 @@ struct Expected {
     id: String,
     /// Its line, from 1.
     row: u64,
-    /// Whether a document of the batch has this id.
+    /// Whether a document of the source has this id.
     is_met: bool,
 }
 
@@ -49,7 +49,10 @@ impl Truth {
     ///
     /// # Errors
     /// `InvalidInput` names the line that is wrong; `Transient` when the store fails.
-    pub(crate) async fn read_checked(storage: &Storage, uri: &str) -> Result<Bytes, Failure> {
+    pub(crate) async fn read_checked(
+        storage: &Storage,
+        uri: &str,
+    ) -> Result<(Bytes, Self), Failure> {
         let location = resolve(storage, "truth", uri)?;
         let of_field = |error| Failure::of_field("truth", error);
         if location.size().await.map_err(of_field)?.is_some_and(|size| size > MOST) {
@@ -64,12 +67,29 @@ impl Truth {
         if rows.0.is_empty() {
             return Err(Failure::invalid_input(format!("truth {uri} has no rows")));
         }
-        Ok(bytes)
+        Ok((bytes, rows))
     }
 
     /// Copies it to a batch's job.
     pub(crate) async fn save(folder: &Location, truth: Bytes) -> Result<(), Failure> {
         Ok(copy_location(folder).write(truth).await?)
+    }
+
+    /// Records in the job of a sample which ids no document of the source has: the batch's end does
+    /// not see the documents that are not in the sample.
+    pub(crate) async fn save_unmet(&self, folder: &Location) -> Result<(), Failure> {
+        Ok(unmet_location(folder).write(json(&self.unmet())?).await?)
+    }
+
+    /// The ids that no document of the source has, at the end of a batch that has met all of its
+    /// documents.
+    pub(crate) async fn read_unmet(&self, folder: &Location) -> Result<Unmatched, Failure> {
+        let place = unmet_location(folder);
+        match place.read_if_there().await? {
+            None => Ok(self.unmet()),
+            Some(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|error| Failure::invalid_input(format!("{place} is damaged: {error}"))),
+        }
     }
 
     /// Reads the copy of a batch's job, if there is one.
@@ -99,14 +119,14 @@ impl Truth {
         self.0.get(id.as_str()).map(|expected| &expected.value)
     }
 
-    /// Marks the id of a document of the batch. Returns whether there is an expected answer for it.
+    /// Marks the id of a document of the source. Returns whether there is an expected answer for it.
     pub(crate) fn mark_seen(&mut self, id: &DocumentId) -> bool {
         let expected = self.0.get_mut(id.as_str());
         expected.map(|expected| expected.is_met = true).is_some()
     }
 
     /// The ids that no document has, in the order of their rows.
-    pub(crate) fn unmet(&self) -> Unmatched {
+    fn unmet(&self) -> Unmatched {
         let mut unmet: Vec<_> = self.0.values().filter(|expected| !expected.is_met).collect();
         unmet.sort_unstable_by_key(|expected| expected.row);
         let mut named = Unmatched::default();
@@ -124,6 +144,10 @@ fn key(id: &str) -> String {
 
 fn copy_location(folder: &Location) -> Location {
     folder.child("truth.jsonl")
+}
+
+fn unmet_location(folder: &Location) -> Location {
+    folder.child("truth-without-document.json")
 }
 
 #[cfg(test)]

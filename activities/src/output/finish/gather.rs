@@ -162,7 +162,7 @@ impl<'a> Gathering<'a> {
         agreement.without_truth = self.without_truth;
         // Of a plan that was broken off, the documents are not known.
         if let Some(truth) = self.truth.filter(|_| !self.finish.plan.more) {
-            agreement.without_document = truth.unmet();
+            agreement.without_document = truth.read_unmet(self.folder).await?;
         }
         Ok((self.counted, self.answered))
     }

@@ -200,7 +200,7 @@ fn agreement_table(agreement: &Agreement) -> Markup {
         } }
         @if agreement.unanswered > 0 { p { (count(agreement.unanswered)) " documents have no answer." } }
         @if agreement.without_document.count > 0 {
-            p { (count(agreement.without_document.count)) " ids of the truth are in no document of this batch: " (agreement.without_document) }
+            p { (count(agreement.without_document.count)) " ids of the truth are in no document of the source: " (agreement.without_document) }
         }
         @if agreement.without_truth.count > 0 {
             p { (count(agreement.without_truth.count)) " documents have no row in the truth: " (agreement.without_truth) }
