@@ -88,7 +88,7 @@ impl Sent {
     /// that would buy the answer twice. The task ends when Redis knows.
     pub fn settled(self, usage: Option<&Usage>, observed: &Observed) -> JoinHandle<()> {
         let Self { call, circuit, timer } = self;
-        let HeldCall { request, permit, holds, guard, .. } = *call;
+        let HeldCall { attempt, request, permit, holds, guard, .. } = *call;
         if let Some(circuit) = circuit {
             circuit.succeeded();
         }
@@ -96,6 +96,7 @@ impl Sent {
         guard.gates.accounts.doubts.answered(&request.model, Instant::now());
         guard.gates.unknown_models.answered(&request.model, Instant::now());
         let took = timer.started.elapsed();
+        attempt.record_answer(took);
         timer.succeeded(usage);
         let (model, bound) = (&request.model, request.max_output_tokens);
         if let Some(used) = usage.and_then(|usage| guard.quota.used(model, usage, bound)) {

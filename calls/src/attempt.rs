@@ -5,7 +5,10 @@
 //! guard updates that state for the next attempt. A cancelled attempt is dropped, and its
 //! reservation is released. Heartbeats are sent at the same time.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -43,6 +46,9 @@ pub struct CallState {
     /// Tokens of answers that gave no result (refusals and broken answers among them); calls are
     /// not counted in it.
     pub discarded: Spend,
+    /// Time from the last answered call of this attempt to its answer.
+    #[serde(skip)]
+    pub answered_in: Option<Duration>,
 }
 
 /// Kind of wait for a turn.
@@ -200,6 +206,11 @@ impl Attempt {
         state.counts.provider_calls += 1;
         state.progress.stage.leave();
         state.ticket = None;
+    }
+
+    /// Records the time that an answered call took.
+    pub(crate) fn record_answer(&self, took: Duration) {
+        self.state.lock().answered_in = Some(took);
     }
 
     /// Whether an earlier attempt has made a call, or may have made one.

@@ -1,5 +1,7 @@
 //! `tidegate compare`: asks several models about one sample, and compares their answers.
 
+mod show;
+
 use std::collections::BTreeMap;
 
 use anyhow::Context;
@@ -9,8 +11,9 @@ use tidegate_activities::{
     batch::plan,
     failure::Failure,
     output::{
-        agreement::{Agreement, Compared, Disagreement},
+        agreement::{Agreement, Compared, Disagreement, Rate},
         comparisons::{self, Comparisons},
+        forecast::Range,
         question::StatedQuestion,
     },
     services::Services,
@@ -36,10 +39,7 @@ use super::{
     exit::{Outcome, usage},
     fleet::Fleet,
     follow::{Followed, follow},
-    format::{count, dollars},
-    keys,
-    output::{self, Table},
-    paths,
+    keys, output, paths,
     sample_report::{self, Answered},
 };
 
@@ -83,6 +83,11 @@ struct ModelResult {
     cost_usd_each: Option<f64>,
     /// US dollars for all documents of the source.
     cost_usd_of_all: Option<f64>,
+    /// Mean seconds of a call that gave an answer.
+    seconds_each: Option<f64>,
+    /// Documents whose answers have not passed their checks, of all that were asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_checks: Option<Rate>,
     /// Agreement with the truth, if it is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     agreement: Option<Agreement>,
@@ -94,6 +99,8 @@ struct ModelResult {
 #[derive(Debug, Serialize)]
 struct Pair {
     models: [ModelId; 2],
+    /// US dollars for all documents of the source on a route of these two, in this order.
+    cost_usd_of_route: Option<Range>,
     #[serde(flatten)]
     agreement: Agreement,
 }
@@ -157,7 +164,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     if args.json {
         output::print_json(&comparison)?;
     } else {
-        show(&comparison, &base.output)?;
+        show::show(&comparison, &base.output)?;
     }
     let outcome = args.at_least.map_or(Outcome::Done, |at_least| enough(&comparison, at_least));
     let some_failed = comparison.models.iter().any(|seen| seen.failed > 0);
@@ -236,8 +243,12 @@ async fn read_result(
     let lines = lines.with_context(|| format!("reading the answers of {}", asked.model))?;
     let answers: Vec<Answered> = sample_report::lines(&lines.unwrap_or_default())?;
     let answers: BTreeMap<_, _> = answers.into_iter().map(|it| (it.id.clone(), it)).collect();
-    let prices = answers.values().filter_map(Answered::usd);
-    let (sum, priced) = prices.fold((0.0, 0_u32), |(sum, count), usd| (sum + usd, count + 1));
+    let failed = progress.totals.failures.by_count();
+    let failed_checks = failed.iter().find(|(kind, _)| *kind == FailureType::CheckFailed.as_str());
+    let failed_checks = Rate {
+        agreed: failed_checks.map_or(0, |(_, documents)| *documents),
+        compared: answers.len() as u64 + progress.totals.failed,
+    };
     let reported = BatchReport::read(config, progress).await;
     Ok(ModelResult {
         model: asked.model.clone(),
@@ -245,11 +256,30 @@ async fn read_result(
         output: asked.job.output.clone(),
         answered: answers.len() as u64,
         failed: progress.totals.failed,
-        cost_usd_each: (priced > 0).then(|| sum / f64::from(priced)),
+        cost_usd_each: mean(answers.values().filter_map(Answered::usd)),
         cost_usd_of_all: None,
+        seconds_each: mean(answers.values().filter_map(|answer| answer.seconds)),
+        failed_checks: (!asked.job.checks.is_empty()).then_some(failed_checks),
         agreement: reported.agreement,
         answers,
     })
+}
+
+/// The mean of some values; `None` if there are none.
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// US dollars for all documents on a route of two models. With checks, the first model answers all
+/// documents and the second one those that have failed; else either may answer all.
+fn cost_of_route(one: &ModelResult, other: &ModelResult) -> Option<Range> {
+    let (first, second) = one.cost_usd_of_all.zip(other.cost_usd_of_all)?;
+    let [from, to] = match one.failed_checks {
+        Some(failed) => failed.interval().map(|part| first + part * second),
+        None => [first.min(second), first.max(second)],
+    };
+    Some(Range { from, to })
 }
 
 /// Compares the results, and writes the comparison next to the models' outputs.
@@ -278,7 +308,8 @@ async fn compare_results(
                 serde_json::to_writer(&mut lines, &Difference { id, field, answers })?;
                 lines.push(b'\n');
             }
-            pairs.push(Pair { models: [one.model.clone(), other.model.clone()], agreement });
+            let models = [one.model.clone(), other.model.clone()];
+            pairs.push(Pair { models, cost_usd_of_route: cost_of_route(one, other), agreement });
         }
     }
     let comparison = Comparison { documents_in_all, models, pairs };
@@ -320,7 +351,7 @@ async fn record(
         let [from, _] = agreement.documents.interval();
         at_least.is_none_or(|least| from >= least)
     };
-    for Pair { models, agreement } in &comparison.pairs {
+    for Pair { models, agreement, .. } in &comparison.pairs {
         let both: Vec<&Agreement> = models.iter().filter_map(to_truth).collect();
         let enough = match both.is_empty() {
             true => suffices(agreement),
@@ -352,40 +383,6 @@ fn compare_answers(one: &ModelResult, other: &ModelResult) -> Compared {
         }
     }
     compared.into_report()
-}
-
-fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> {
-    let with_truth = comparison.models.iter().any(|seen| seen.agreement.is_some());
-    let head =
-        ["MODEL", "ANSWERED", "FAILED", "COST A DOCUMENT", "COST OF ALL", "AGREES WITH THE TRUTH"];
-    let mut table = Table::new(if with_truth { &head } else { &head[..5] });
-    let usd = |usd: Option<f64>| usd.map_or_else(|| "unknown".to_owned(), dollars);
-    for seen in &comparison.models {
-        let truth = seen.agreement.as_ref().map(|it| agreement::with_interval(it.documents));
-        let row = [
-            seen.model.to_string(),
-            count(seen.answered),
-            count(seen.failed),
-            usd(seen.cost_usd_each),
-            usd(seen.cost_usd_of_all),
-        ];
-        let truth = with_truth.then(|| truth.unwrap_or_default());
-        table.add_row(row.into_iter().chain(truth).collect());
-    }
-    output::print_data(&table.text())?;
-    // All models were asked about the same documents.
-    let agreement = comparison.models.iter().find_map(|seen| seen.agreement.as_ref());
-    let unmatched = agreement.map(agreement::unmatched).unwrap_or_default();
-    unmatched.iter().for_each(|sentence| output::print_message(sentence));
-    for Pair { models: [one, other], agreement } in &comparison.pairs {
-        output::print_data(&format!("\n{other}, where {one} is taken to be right:"))?;
-        output::print_data(&agreement::table(agreement))?;
-    }
-    output::print_message(&format!(
-        "what differs, document by document: disagreements.jsonl in {}",
-        paths::display_url(output)
-    ));
-    Ok(())
 }
 
 fn enough(comparison: &Comparison, at_least: f64) -> Outcome {
@@ -430,6 +427,8 @@ mod tests {
             failed: 0,
             cost_usd_each: None,
             cost_usd_of_all: None,
+            seconds_each: None,
+            failed_checks: None,
             agreement: None,
             answers: read.into_iter().map(|it| (it.id.clone(), it)).collect(),
         }
@@ -445,9 +444,26 @@ mod tests {
         assert_eq!(agreement.unanswered, 1);
         assert_eq!(agreement.fields["total"].rate.agreed, 1);
         assert_eq!((&*disagreements[0].id, &*disagreements[0].field), ("1", "to"));
-        let pairs = vec![Pair { models: [one.model.clone(), other.model.clone()], agreement }];
+        let models = [one.model.clone(), other.model.clone()];
+        let pairs =
+            vec![Pair { models, cost_usd_of_route: cost_of_route(&one, &other), agreement }];
         let comparison = Comparison { documents_in_all: None, models: vec![one, other], pairs };
         assert_eq!(enough(&comparison, 0.05), Outcome::Done);
         assert_eq!(enough(&comparison, 0.5), Outcome::Faulty);
+    }
+
+    #[test]
+    fn a_route_costs_what_either_model_costs_or_all_of_the_first_and_a_part_of_the_second() {
+        let with_cost = |model, usd| ModelResult { cost_usd_of_all: usd, ..result(model, &[]) };
+        let (cheap, dear) = (with_cost("a:cheap", Some(10.0)), with_cost("a:dear", Some(100.0)));
+        assert_eq!(cost_of_route(&cheap, &dear), Some(Range { from: 10.0, to: 100.0 }));
+        assert_eq!(cost_of_route(&dear, &cheap), Some(Range { from: 10.0, to: 100.0 }));
+        assert_eq!(cost_of_route(&cheap, &with_cost("a:free", None)), None);
+        let failed = Rate { agreed: 30, compared: 100 };
+        let checked = ModelResult { failed_checks: Some(failed), ..cheap };
+        let Range { from, to } = cost_of_route(&checked, &dear).unwrap();
+        let [least, most] = failed.interval().map(|part| 10.0 + 100.0 * part);
+        assert!(least > 30.0 && most < 50.0, "{least} to {most}");
+        assert_eq!((from, to), (least, most));
     }
 }

@@ -25,6 +25,9 @@ pub(super) struct Answered {
     finish: String,
     input_tokens: u64,
     output_tokens: u64,
+    /// Seconds of the call that gave the answer.
+    #[serde(default)]
+    pub(super) seconds: Option<f64>,
     #[serde(default)]
     cost_usd: Option<f64>,
     /// The price that reusing the answer has saved.

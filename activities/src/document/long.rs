@@ -386,6 +386,7 @@ async fn join(
         answer,
         evidence,
         parts,
+        seconds: None,
         completed_at: result::now(),
         ..last
     })

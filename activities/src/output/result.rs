@@ -1,5 +1,7 @@
 //! A document's result, as it is stored under `results/`.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
@@ -102,6 +104,10 @@ pub struct DocumentResult {
     /// Calls for it, the last one included. Of documents that shared a call, the first has it and the
     /// others none.
     pub provider_calls: u64,
+    /// Seconds of the provider's call that gave the answer; absent where several documents shared it, or
+    /// several parts stand side by side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
     /// RFC 3339.
     pub completed_at: String,
     /// Fingerprint of the question; absent for a step of a long document.
@@ -155,6 +161,7 @@ impl DocumentResult {
             usage_unknown: false,
             cost_usd: None,
             provider_calls: 0,
+            seconds: None,
             completed_at: now(),
             question: None,
             version: Version::default(),
@@ -194,6 +201,12 @@ impl DocumentResult {
     /// Sets the quotes that support it.
     pub fn with_evidence(self, evidence: Option<Vec<Evidence>>) -> Self {
         Self { evidence, ..self }
+    }
+
+    /// Sets the time of the call that gave the answer.
+    pub fn with_time(self, took: Option<Duration>) -> Self {
+        let rounded = |took: Duration| (took.as_secs_f64() * 1e3).round() / 1e3;
+        Self { seconds: took.map(rounded), ..self }
     }
 
     /// Sets whether its tokens are estimated.

@@ -139,6 +139,7 @@ pub(crate) async fn answer(
     let given = Given::Answer(answer, completion.stop_reason);
     let result = DocumentResult::answered((job, asks), (document, version), model, given)
         .with_evidence(evidence)
+        .with_time(attempt.call.state().answered_in)
         .with_usage_unknown(completion.usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some());
     let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
