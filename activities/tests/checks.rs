@@ -15,8 +15,11 @@ use std::time::Duration;
 use rig::{MODEL, NEXT, Rig, fails, whole};
 use serde_json::{Value, json};
 use tidegate_activities::{attempt::AttemptState, document::process, failure::Failure};
-use tidegate_providers::{Charged, Kind};
-use tidegate_types::{FailureType, Spend};
+use tidegate_calls::budget::Budgets;
+use tidegate_providers::{Charged, Kind, Prices};
+use tidegate_quota::{Budget, budget::Unheld, redis_store::Store};
+use tidegate_testkit::{PATIENCE, Redis};
+use tidegate_types::{FailureType, Spend, Tenant};
 use tidegate_workflows::contract::DocumentOutcome;
 
 const KEPT: &str = "out/_tidegate/kept/a.txt.json";
@@ -181,6 +184,47 @@ async fn a_judge_that_cannot_be_asked_leaves_the_answer_unchecked() {
         assert!(rig.end().await.0.is_ok());
         assert_eq!(rig.provider.asked.lock().unwrap().len(), calls, "nothing is bought again");
     }
+}
+
+/// The tenant's own budget is used up between answer and judgement.
+#[tokio::test]
+async fn a_judge_that_the_tenant_cannot_pay_leaves_the_answer_unchecked() {
+    const DAILY_USD: f64 = 1.0;
+    // A million tokens of either kind cost a dollar.
+    let prices = format!("[[price]]\nmodels = [\"{MODEL}\"]\ninput = 1.0\noutput = 1.0");
+    let answer_usd = 1_100.0 / 1e6;
+    let Some(redis) = Redis::start() else { return };
+    let mut rig = Rig::new(judged(json!({})), vec![whole("A fjord.")]).await;
+    let store = Store::open_within(&redis.url, "test", Duration::from_secs(300), PATIENCE).unwrap();
+    let ledger = tidegate_quota::Budgets::new(Some(store));
+    rig.services.prices = Prices::parse(&prices).unwrap();
+    let daily = [(Tenant::default(), DAILY_USD)].into();
+    let budgets = Budgets::new(ledger.clone(), daily, rig.services.prices.clone());
+    rig.services.budgets = budgets.into();
+    let answered = attempt(&mut rig, false).await.unwrap_err();
+    assert!(answered.is_retried() && answered.kind == FailureType::CheckFailed, "{answered}");
+
+    let budget = Budget::daily(Tenant::default(), DAILY_USD);
+    let mut left = 0.0;
+    for _ in 0..1_000 {
+        left = match ledger.reserve(&budget, "too much", 2.0 * DAILY_USD).await {
+            Err(Unheld::Refused(refused)) => refused.left_usd,
+            other => panic!("expected a refusal, got {other:?}"),
+        };
+        if (left - (DAILY_USD - answer_usd)).abs() < 1e-6 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!((left - (DAILY_USD - answer_usd)).abs() < 1e-6, "{left}: the answer alone is paid");
+    let all = ledger.reserve(&budget, "another batch", left - 1e-6).await.unwrap();
+    all.settle(left - 1e-6).await;
+
+    let outcome = rig.end().await.0.unwrap();
+    let result = rig.result().unwrap();
+    assert_eq!((&result["answer"], &result["unchecked"]), (&json!("A fjord."), &json!(["deep"])));
+    assert_eq!(outcome.spend.provider_calls, 1);
+    assert_eq!(rig.provider.asked.lock().unwrap().len(), 1, "the judge was not asked");
 }
 
 #[tokio::test]
