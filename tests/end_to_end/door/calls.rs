@@ -57,7 +57,11 @@ async fn a_prompt_a_conversation_and_a_schema_are_answered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_asked_is_refused_by_its_name() {
-    let Some(mut fleet) = door("", LIMITS, "").await else { return };
+    let other = "anthropic:claude-haiku-4-5";
+    let unlike = format!(
+        "[models.\"{other}\"]\nrpm = 600\n[routes.unlike]\nmodels = [\"{MODEL}\", \"{other}\"]\n"
+    );
+    let Some(mut fleet) = door("", LIMITS, &unlike).await else { return };
     fleet.worker();
     let activity = |id: &str| Activity::new(&fleet, id);
     let call = "tidegate.call";
@@ -68,6 +72,9 @@ async fn what_cannot_be_asked_is_refused_by_its_name() {
     refused(activity("model"), call, model, &["InvalidInput", "claude-none"]).await;
     let route = json!({"route": "none", "prompt": "x"});
     refused(activity("route"), call, route, &["InvalidInput", "route"]).await;
+    let unlike = json!({"route": "unlike", "prompt": "x"});
+    let says = ["InvalidInput", "falls back from", other, "unchecked = true"];
+    refused(activity("unlike"), call, unlike, &says).await;
     let parameters = json!({"model": MODEL, "prompt": "x", "parameters": {"temprature": 1}});
     refused(activity("parameter"), call, parameters, &["InvalidInput", "temprature"]).await;
     let elsewhere = json!({"model": MODEL, "prompt": {"uri": "file:///etc/hostname"}});

@@ -114,6 +114,10 @@ async fn a_route_goes_across_dialects_where_the_body_can_be_translated() {
         let got = post.send().await.unwrap();
         (got.status().as_u16(), got.json::<Value>().await.unwrap())
     };
+    let (status, said) = send(json!({"model": "unlike"})).await;
+    let why = said["error"]["message"].as_str().unwrap();
+    assert!(status == 400 && why.contains("falls back from openai:m to anthropic:m"), "{said}");
+    assert_eq!(vendor.sent().len(), 0, "nothing was asked");
     let asked = |path: &str| vendor.sent().iter().filter(|sent| sent.path == path).count();
     assert_eq!(send(json!({})).await.0, 429, "the first model's account is spent");
     // From time to time, one call probes whether the model is still refused.
