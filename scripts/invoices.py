@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes invoices with what is true of them, the same ones every time.
 
-    scripts/invoices.py FOLDER [--count 300] [--rate MODEL=0.2 …]
+    scripts/invoices.py FOLDER [--count 300] [--rate MODEL=0.2 …] [--invented MODEL=0.2 …]
 
 writes into FOLDER
 
@@ -9,7 +9,8 @@ writes into FOLDER
     schema.json            what is asked of each
     checks.json            what each answer must pass: totals, dates, currencies
     truth.jsonl            {"id", "expected"}, as `--truth` reads it
-    simulator.toml         a provider that knows the answers, and whose models err as often as it is said
+    quotes.jsonl           {"id", "quotes"}: the lines that each field stands in
+    simulator.toml         a provider that knows the answers and the lines, and whose models err as often as it is said
 
 A wrong answer of the simulator has one field that is wrong, whichever; customer and number are in no check.
 """
@@ -56,8 +57,16 @@ CHECKS = [
 ]
 
 
+def quoted(text, value):
+    """The line with a value, and as many after it as make 12 letters and digits: fewer prove nothing."""
+    lines = text.split("\n")
+    first = next(place for place, line in enumerate(lines) if value in line)
+    ends = (last for last in range(first + 1, len(lines) + 1) if sum(map(str.isalnum, "".join(lines[first:last]))) >= 12)
+    return "\n".join(lines[first : next(ends)])
+
+
 def made(number):
-    """An invoice's text and what is true of it."""
+    """An invoice's text, what is true of it, and the lines that say so."""
     chance = random.Random(number)
     language, layout = ("en", "de")[number % 2], number // 2 % 3
     words = WORDS[language]
@@ -98,7 +107,10 @@ def made(number):
         text = [f"{true['customer']}\n\n{words['invoice']} {true['number']}, {day(true['date'])}"]
         text += ["; ".join(f"{count} {goods} {money(count * cents / 100)}" for goods, count, cents in lines) + "."]
         text += ["; ".join(f"{words[name]} {value}" for name, value in sums) + f". {words['due']} {day(true['due'])}."]
-    return "\n\n".join([*text, words["thanks"]]) + "\n", true
+    text = "\n\n".join([*text, words["thanks"]]) + "\n"
+    values = dict(facts) | dict(sums)
+    values["currency"] = values["total"]
+    return text, true, {name: quoted(text, value) for name, value in values.items()}
 
 
 def main():
@@ -106,20 +118,24 @@ def main():
     arguments.add_argument("folder", type=pathlib.Path)
     arguments.add_argument("--count", type=int, default=300)
     arguments.add_argument("--rate", action="append", default=[], metavar="MODEL=RATE", help="how often a model of the simulator errs")
+    arguments.add_argument("--invented", action="append", default=[], metavar="MODEL=RATE", help="how often a model of the simulator makes a quote up")
     given = arguments.parse_args()
     (given.folder / "in").mkdir(parents=True, exist_ok=True)
-    known, truth = [], []
+    known, truth, quotes = [], [], []
     for number in range(1, given.count + 1):
-        text, true = made(number)
+        text, true, lines = made(number)
         name = f"invoice-{number:04}.md"
         (given.folder / "in" / name).write_text(text, encoding="utf-8")
         truth.append(json.dumps({"id": name, "expected": true}, ensure_ascii=False))
+        quotes.append(json.dumps({"id": name, "quotes": lines}, ensure_ascii=False))
         answer = json.dumps(true, ensure_ascii=False)
-        known.append(f"[[known]]\ncontains = {json.dumps(true['number'])}\nanswer = '''{answer}'''\n")
-    rates = dict(rate.split("=") for rate in given.rate)
-    rates = "[error-rates]\n" + "".join(f"{json.dumps(model)} = {rate}\n" for model, rate in rates.items())
+        words = ", ".join(f"{field} = {json.dumps(line, ensure_ascii=False)}" for field, line in lines.items())
+        known.append(f"[[known]]\ncontains = {json.dumps(true['number'])}\nanswer = '''{answer}'''\nquotes = {{ {words} }}\n")
+    of_models = lambda words: "".join(f"{json.dumps(model)} = {rate}\n" for model, rate in (word.split("=") for word in words))  # noqa: E731
+    rates = f"[error-rates]\n{of_models(given.rate)}\n[invented-quotes]\n{of_models(given.invented)}"
     write = lambda name, text: (given.folder / name).write_text(text, encoding="utf-8")  # noqa: E731
     write("truth.jsonl", "\n".join(truth) + "\n")
+    write("quotes.jsonl", "\n".join(quotes) + "\n")
     write("schema.json", json.dumps(SCHEMA, indent=2) + "\n")
     write("checks.json", json.dumps(CHECKS, indent=2) + "\n")
     write("simulator.toml", "\n".join(known) + "\n" + rates)

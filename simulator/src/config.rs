@@ -58,6 +58,8 @@ pub struct Config {
     /// For each model, the part of its answers in which one field is wrong, and of its judgements that
     /// are wrong: 0 to 1. Default 0.
     pub error_rates: BTreeMap<String, f64>,
+    /// For each model, the part of its quotes of known documents that are made up: 0 to 1. Default 0.
+    pub invented_quotes: BTreeMap<String, f64>,
     /// How long answers take.
     pub latency: Latency,
     /// How batches end.
@@ -82,6 +84,7 @@ impl Default for Config {
             forget_rate: 0.0,
             known: Vec::new(),
             error_rates: BTreeMap::new(),
+            invented_quotes: BTreeMap::new(),
             latency: Latency::default(),
             batches: Batches::default(),
             default: Limits::default(),
@@ -120,11 +123,13 @@ impl Config {
         if !(0.0..=1.0).contains(&self.forget_rate) {
             return Err(ConfigError::invalid("forget-rate".into(), "a rate lies between 0 and 1"));
         }
-        if let Some((model, _)) =
-            self.error_rates.iter().find(|(_, rate)| !(0.0..=1.0).contains(*rate))
-        {
-            let key = format!("error-rates.{model:?}");
-            return Err(ConfigError::invalid(key, "a rate lies between 0 and 1"));
+        let rates =
+            [("error-rates", &self.error_rates), ("invented-quotes", &self.invented_quotes)];
+        for (key, rates) in rates {
+            if let Some((model, _)) = rates.iter().find(|(_, rate)| !(0.0..=1.0).contains(*rate)) {
+                let key = format!("{key}.{model:?}");
+                return Err(ConfigError::invalid(key, "a rate lies between 0 and 1"));
+            }
         }
         for (index, known) in self.known.iter().enumerate() {
             known.check(&format!("known[{index}]"))?;

@@ -1,8 +1,11 @@
 //! Documents whose right answer is known: a model answers it, or makes a mistake as often as it is
-//! configured to. Asked in other words, it draws anew.
+//! configured to. Asked in other words, it draws anew. Where the schema asks for evidence too, it quotes
+//! the document for each field, or makes a quote up as often as it is configured to.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{call::Call, config::Config, rng, value::ConfigError};
 
@@ -14,6 +17,9 @@ pub struct Known {
     pub contains: String,
     /// The answer, as JSON.
     pub answer: String,
+    /// What the document says about a field of the answer, word for word.
+    #[serde(default)]
+    pub quotes: BTreeMap<String, String>,
 }
 
 impl Known {
@@ -50,7 +56,31 @@ pub(crate) fn answer(call: &Call, schema: &Value, config: &Config) -> Option<Str
             *field = wrong(field);
         }
     }
-    Some(answer.to_string())
+    let Some(fields) = fields_with_quotes(schema) else { return Some(answer.to_string()) };
+    let rate = config.invented_quotes.get(&call.model).copied().unwrap_or_default();
+    let quote = |field: &String| {
+        let quote = known.quotes.get(field)?;
+        let is_invented = rng::uniform(draw(rng::hash(field))) < rate;
+        Some(json!([if is_invented { invented(quote) } else { quote.clone() }]))
+    };
+    let evidence: Map<String, Value> =
+        fields.keys().map(|field| (field.clone(), quote(field).unwrap_or(json!([])))).collect();
+    Some(json!({"answer": answer, "evidence": evidence}).to_string())
+}
+
+/// The fields for which a schema of an answer and its evidence wants quotes.
+fn fields_with_quotes(schema: &Value) -> Option<&Map<String, Value>> {
+    schema.pointer("/properties/answer")?;
+    schema.pointer("/properties/evidence/properties")?.as_object()
+}
+
+/// A quote that is close to a true one: its last digit is another, or it has one word more.
+fn invented(quote: &str) -> String {
+    let digit = quote.char_indices().rev().find_map(|(at, sign)| Some((at, sign.to_digit(10)?)));
+    match digit {
+        Some((at, digit)) => format!("{}{}{}", &quote[..at], (digit + 1) % 10, &quote[at + 1..]),
+        None => format!("{quote} & Sons"),
+    }
 }
 
 /// A wrong value: ten more, another currency, the year after, another name.
@@ -79,9 +109,12 @@ mod tests {
     const TRUTH: &str = r#"{"currency":"EUR","date":"2026-03-01","net":100.0}"#;
 
     fn answered(words: &str, schema: &Value, rate: f64) -> Value {
+        let quotes = [("date", "Date: 2026-03-01"), ("currency", "Payable in euros only")];
+        let quotes = quotes.map(|(field, quote)| (field.to_owned(), quote.to_owned())).into();
         let config = Config {
-            known: vec![Known { contains: "INV-1".into(), answer: TRUTH.into() }],
+            known: vec![Known { contains: "INV-1".into(), answer: TRUTH.into(), quotes }],
             error_rates: [("m".to_owned(), rate)].into(),
+            invented_quotes: [("m".to_owned(), rate)].into(),
             ..Config::default()
         };
         config.check().unwrap();
@@ -97,6 +130,29 @@ mod tests {
         assert_eq!(answered("", &schema, 0.0), truth);
         let wrong = (0..1_000).filter(|n| answered(&n.to_string(), &schema, 0.3) != truth).count();
         assert!((250..=350).contains(&wrong), "{wrong}");
+    }
+
+    #[test]
+    fn quotes_are_true_or_made_up_as_often_as_it_is_said() {
+        let list = json!({"type": "array", "items": {"type": "string"}});
+        let evidence = json!({"properties": {"date": list, "currency": list, "net": list}});
+        let schema = json!({"properties": {"answer": {"type": "object"}, "evidence": evidence}});
+        let both = answered("", &schema, 0.0);
+        assert_eq!(both["answer"], serde_json::from_str::<Value>(TRUTH).unwrap());
+        let quotes =
+            json!({"date": ["Date: 2026-03-01"], "currency": ["Payable in euros only"], "net": []});
+        assert_eq!(both["evidence"], quotes);
+        let all = answered("", &schema, 1.0)["evidence"].clone();
+        assert_eq!(
+            (&all["date"][0], &all["currency"][0]),
+            (&json!("Date: 2026-03-02"), &json!("Payable in euros only & Sons"))
+        );
+        let is_invented = |n: usize| {
+            let both = answered(&n.to_string(), &schema, 0.3);
+            both["evidence"]["date"] != quotes["date"]
+        };
+        let invented = (0..1_000).filter(|n| is_invented(*n)).count();
+        assert!((250..=350).contains(&invented), "{invented}");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Answers with quotes as evidence, at each API and for each way of reading a document.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::{Value, json};
 
 use crate::{
+    checks::{self, CHEAP, invoices},
     fleet::{Fleet, MODEL, fleet},
     providers::{MODELS, every_provider},
 };
@@ -217,5 +218,39 @@ async fn the_check_evidence_holds_answers_to_their_quotes() {
         let kept: Value = serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
         assert!(evidence(&kept).iter().any(|it| it["found"] == json!(false)), "{kept}");
     }
+    fleet.stop().await;
+}
+
+/// A model that makes up four of ten quotes: each is close to a line of the document.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_quotes_of_invoices_are_found_and_none_that_is_made_up() {
+    const COUNT: usize = 300;
+    let Some(mut fleet) = invoices(COUNT, "").await else { return };
+    fleet.worker();
+    let mut asked = checks::batch(&fleet, "quoted", json!({"model": CHEAP, "evidence": true}));
+    asked.as_object_mut().unwrap().remove("checks");
+    fleet.start("quoted", &asked).await;
+    let result = fleet.result("quoted").await.unwrap();
+    assert_eq!(result["succeeded"], json!(COUNT), "{result}");
+    let lines = fleet.lines("quotes.jsonl").into_iter();
+    let lines: BTreeMap<String, Value> =
+        lines.map(|row| (row["id"].as_str().unwrap().to_owned(), row["quotes"].clone())).collect();
+    // How many there are, and how many of them were found.
+    let (mut standing, mut invented) = ([0_u32; 2], [0_u32; 2]);
+    for (id, result) in fleet.results("quoted") {
+        for quote in evidence(&result) {
+            let is_true = lines[&id][quote["field"].as_str().unwrap()] == quote["quote"];
+            let counts = if is_true { &mut standing } else { &mut invented };
+            counts[0] += 1;
+            counts[1] += u32::from(quote["found"] == json!(true));
+        }
+    }
+    println!(
+        "{} of {} true quotes found, {} of {} that were made up",
+        standing[1], standing[0], invented[1], invented[0]
+    );
+    assert_eq!(standing[0] + invented[0], 8 * 300);
+    assert!(standing[0] > 1_000 && f64::from(standing[1]) >= 0.99 * f64::from(standing[0]));
+    assert!(invented[0] > 500 && invented[1] == 0);
     fleet.stop().await;
 }
