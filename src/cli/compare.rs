@@ -1,5 +1,6 @@
 //! `tidegate compare`: asks several models about one sample, and compares their answers.
 
+mod comparison;
 mod show;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ use crate::{
     worker,
 };
 
+use self::comparison::{Comparison, ModelResult, Pair};
 use super::{
     agreement,
     batch_flags::BatchFlags,
@@ -69,48 +71,6 @@ struct ModelBatch {
     id: String,
     input: BatchInput,
     job: Job,
-}
-
-/// The result of one model's batch.
-#[derive(Debug, Serialize)]
-struct ModelResult {
-    model: ModelId,
-    workflow_id: String,
-    output: String,
-    answered: u64,
-    failed: u64,
-    /// US dollars for each document with a known price.
-    cost_usd_each: Option<f64>,
-    /// US dollars for all documents of the source.
-    cost_usd_of_all: Option<f64>,
-    /// Mean seconds of a call that gave an answer.
-    seconds_each: Option<f64>,
-    /// Documents whose answers have not passed their checks, of all that were asked about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failed_checks: Option<Rate>,
-    /// Agreement with the truth, if it is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agreement: Option<Agreement>,
-    #[serde(skip)]
-    answers: BTreeMap<String, Answered>,
-}
-
-/// The agreement of two models.
-#[derive(Debug, Serialize)]
-struct Pair {
-    models: [ModelId; 2],
-    /// US dollars for all documents of the source on a route of these two, in this order.
-    cost_usd_of_route: Option<Range>,
-    #[serde(flatten)]
-    agreement: Agreement,
-}
-
-/// `comparison.json`.
-#[derive(Debug, Serialize)]
-struct Comparison {
-    documents_in_all: Option<u64>,
-    models: Vec<ModelResult>,
-    pairs: Vec<Pair>,
 }
 
 /// A line of `disagreements.jsonl`: the answers of two models.

@@ -7,7 +7,7 @@ use crate::cli::{
     paths,
 };
 
-use super::{Comparison, ModelResult, Pair};
+use super::comparison::{Comparison, ModelResult, Pair};
 
 /// Prints a comparison whose objects are in `output`.
 pub(super) fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> {
