@@ -189,7 +189,7 @@ mod tests {
         };
         let all = async { tokio::join!(read(slow.clone()), read(slow.clone()), others) };
         let (one, other, ()) =
-            tokio::time::timeout(std::time::Duration::from_secs(60), all).await.unwrap();
+            tokio::time::timeout(std::time::Duration::from_secs(60), Box::pin(all)).await.unwrap();
         assert_eq!(
             (&one[..], &other[..], gets.load(Ordering::SeqCst)),
             (&b"Ebb"[..], &b"Ebb"[..], 1)

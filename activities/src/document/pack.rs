@@ -278,7 +278,7 @@ enum Looked {
     /// content.
     Bought { reused: Reused, updated: bool },
     /// It can share the call, as far as there is room.
-    Shareable(Member),
+    Shareable(Box<Member>),
     /// It is sent alone.
     Alone,
 }
@@ -316,7 +316,8 @@ async fn look(
         return Ok(Looked::Alone);
     };
     let (document, tokens) = (document.clone(), tokens::estimate(&text));
-    Ok(Looked::Shareable(Member { index, document, text, tokens, version, updated, instead_of }))
+    let member = Member { index, document, text, tokens, version, updated, instead_of };
+    Ok(Looked::Shareable(Box::new(member)))
 }
 
 /// Gathers the documents of the call, and the outcomes of the others.
@@ -353,7 +354,7 @@ async fn gather(
             }
             Looked::Shareable(member) if member.tokens <= small && sum + member.tokens <= most => {
                 sum += member.tokens;
-                members.push(member);
+                members.push(*member);
             }
             Looked::Shareable(_) | Looked::Alone => outcome.left.push(index),
         }
