@@ -113,12 +113,14 @@ pub(super) async fn ask_in_turn<'r, 'a, T>(
         };
         // Only a call that must wait needs the turn that was kept when its client came before. The
         // newer place is then given up.
-        if is_new && !knows_tickets && call.wait.may_be_back {
-            if let Some((index, ticket)) = kept_turn(quota, call, route, name).await {
-                attempt.choose_model(index);
-                attempt.defer(Some(ticket));
-                continue;
-            }
+        if is_new
+            && !knows_tickets
+            && call.wait.may_be_back
+            && let Some((index, ticket)) = kept_turn(quota, call, route, name).await
+        {
+            attempt.choose_model(index);
+            attempt.defer(Some(ticket));
+            continue;
         }
         let stopping = &services.guard.stopping;
         if due <= call.wait.time_left() && !stopping.is_cancelled() {
