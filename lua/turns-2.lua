@@ -54,14 +54,10 @@ end
 
 -- ';' is the character after ':'.
 local first, after = '[' .. name .. ':', '(' .. name .. ';'
-while true do
-  local earliest = redis.call('ZRANGEBYLEX', names, first, after, 'LIMIT', 0, 1)[1]
-  if not earliest then
-    return {}
-  end
-  redis.call('ZREM', names, earliest)
-  -- A program that knows only the other set may have taken it.
-  if redis.call('ZREM', turns, earliest) == 1 then
-    return { earliest:match(':(%d+):(%d+):%d+$') }
-  end
+local earliest = redis.call('ZRANGEBYLEX', names, first, after, 'LIMIT', 0, 1)[1]
+if not earliest then
+  return {}
 end
+redis.call('ZREM', turns, earliest)
+redis.call('ZREM', names, earliest)
+return { earliest:match(':(%d+):(%d+):%d+$') }
