@@ -338,6 +338,8 @@ impl Fake {
         task: DocumentTask,
     ) -> Result<DocumentOutcome, ActivityError> {
         let place = (task.shard, task.index);
+        // First, because a test that sees the start may change what the script answers.
+        let answer = (self.script)(&task);
         self.note(|calls| {
             calls.started.push(place);
             calls.raised.extend(task.raised.then_some(task.index));
@@ -345,7 +347,7 @@ impl Fake {
             calls.most_at_once = calls.most_at_once.max(calls.started.len() - calls.ended.len());
         });
         let name = format!("document {} of shard {}", task.index, task.shard);
-        let result = act(&ctx, (self.script)(&task), &name).await;
+        let result = act(&ctx, answer, &name).await;
         self.note(|calls| calls.ended.push(place));
         result
     }
