@@ -33,8 +33,9 @@ CALL = {"model": f"openai:{MODEL}", "prompt": "The tide?", "max_output_tokens": 
 @workflow.defn
 class Asks:
     @workflow.run
-    async def run(self, each: list[dict], every: float | None) -> None:
+    async def run(self, each: list[dict], every: float | None, text: str) -> None:
         async def one(asked):
+            asked = asked | {"prompt": f"{asked['prompt']} {text}"} if text else asked
             with contextlib.suppress(Exception):  # what is wrong on purpose fails
                 await workflow.execute_activity("tidegate.call", asked, task_queue="tidegate-lane-interactive", **TIMEOUTS)
 
@@ -48,12 +49,13 @@ class Asks:
         await asyncio.gather(*begun)
 
 
-async def asks(stage, id, each, every=None):
-    """One after the other, or one every so many seconds. Of each activity its milliseconds from its start and from
+async def asks(stage, id, each, every=None, text=""):
+    """One after the other, or one every so many seconds, the text behind each prompt: 300 of them would be more than a
+    workflow's input may hold. Of each activity its milliseconds from its start and from
     where it was scheduled; how often they were deferred."""
     client = await Client.connect(f"127.0.0.1:{stage.temporal}")
     async with Worker(client, task_queue="asks", workflows=[Asks], workflow_runner=UnsandboxedWorkflowRunner()):
-        await client.execute_workflow(Asks.run, args=[each, every], id=id, task_queue="asks")
+        await client.execute_workflow(Asks.run, args=[each, every, text], id=id, task_queue="asks")
     scheduled, started, times, deferrals = {}, {}, [], 0
     for event in (await client.get_workflow_handle(id).fetch_history()).events:
         at = event.event_time.ToNanoseconds() / 1e6
@@ -91,8 +93,8 @@ def beside_a_batch(count=300):
     command += ["--detach", "--records", "--model", CALL["model"], "--max-output-tokens", "300", "--instructions", "The tide?"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(40)
-    calls = [CALL | {"prompt": f"{number} {text}", "max_output_tokens": 300} for number in range(count)]
-    times, deferrals = asyncio.run(asks(stage, "interactive", calls, 1.0))
+    calls = [CALL | {"prompt": str(number), "max_output_tokens": 300} for number in range(count)]
+    times, deferrals = asyncio.run(asks(stage, "interactive", calls, 1.0, text))
     whole = sorted(whole for _, whole in times)
     print(f"{count} calls of 2,000 tokens and 1 s, one a second, beside a batch: {deferrals} deferrals")
     print(f"from the schedule to the end: median {statistics.median(whole):.0f} ms, p99 {whole[count * 99 // 100]:.0f} ms; waits for quota:")

@@ -76,6 +76,13 @@ async fn a_model_is_paused_until_it_is_resumed() {
     let doctor = String::from_utf8_lossy(&tidegate(&fleet, &["doctor"]).await.stdout).into_owned();
     assert!(doctor.contains("the pause ends, too, if Redis loses its data"), "{doctor}");
     assert!(tidegate(&fleet, &["resume", MODEL]).await.status.success());
+    let resumed = Instant::now();
+    while fleet.account().requests == 0 && resumed.elapsed() < Duration::from_secs(10) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let idle = resumed.elapsed();
+    println!("the first call began {} ms after the resume", idle.as_millis());
+    assert!(idle < Duration::from_secs(10), "no call in {idle:?}");
     // Without a name, the newest batch is followed.
     let followed = tidegate(&fleet, &["follow", "--json"]).await;
     let followed: Value = serde_json::from_slice(&followed.stdout).unwrap();
