@@ -37,6 +37,13 @@ python -m pip --python "$scratch/installed/bin/python" install --quiet --no-inde
 "$scratch/installed/bin/python" -c 'import tidegate'
 "$scratch/installed/bin/tidegate" --help >"$scratch/help"
 "$scratch/installed/bin/tidegate" --version
+# Nothing of the checkout is needed.
+(cd "$scratch" && installed/bin/tidegate demo --documents 8)
+
+# The archive as it is released.
+"$ROOT/scripts/release.sh" --archive built-here "$TIDEGATE_PROGRAM" "$scratch"
+tar -xzf "$scratch"/tidegate-*-built-here.tar.gz -C "$scratch"
+(cd "$scratch"/tidegate-*-built-here && ./tidegate --version)
 
 TIDEGATE_WHEEL=$(find "$scratch" -name "*.whl")
 export TIDEGATE_WHEEL

@@ -3,6 +3,7 @@
 #
 #   scripts/release.sh TARGET...   an archive and a wheel for each: x86_64-unknown-linux-gnu, aarch64-apple-darwin, …
 #   scripts/release.sh --sums      the bill of materials, and the check sums of all that is there
+#   scripts/release.sh --archive TARGET PROGRAM FOLDER   one archive of a program that is there
 #
 # The programs for Linux run with the glibc named here and newer ones; those for macOS are made on macOS.
 
@@ -29,13 +30,13 @@ build() {
     esac
 }
 
-# With the licences, an example of the configuration and what its keys mean: archive TARGET PROGRAM
+# With the licences, an example of the configuration and what its keys mean: archive TARGET PROGRAM FOLDER
 archive() {
     name=tidegate-$version-$1
-    mkdir -p "$OUT/$name"
-    cp "$2" LICENSE-APACHE LICENSE-MIT CHANGELOG.md deploy/tidegate.toml docs/configuration.md "$OUT/$name"
-    tar -czf "$OUT/$name.tar.gz" -C "$OUT" "$name"
-    rm -r "${OUT:?}/$name"
+    mkdir -p "$3/$name"
+    cp "$2" LICENSE-APACHE LICENSE-MIT CHANGELOG.md deploy/tidegate.toml docs/configuration.md "$3/$name"
+    tar -czf "$3/$name.tar.gz" -C "$3" "$name"
+    rm -r "${3:?}/$name"
 }
 
 # wheel TARGET PROGRAM
@@ -59,6 +60,10 @@ sums() {
     (cd "$OUT" && rm -f SHA256SUMS && sha256sum -- * >SHA256SUMS)
 }
 
+if [ "${1:-}" = --archive ]; then
+    archive "$2" "$3" "$4"
+    exit
+fi
 mkdir -p "$OUT"
 if [ "${1:-}" = --sums ]; then
     sums
@@ -68,6 +73,6 @@ for target in "$@"; do
     # jemalloc is built for one size of pages or smaller ones, and kernels of arm64 have up to 64 KB.
     case $target in aarch64-*-linux-*) export JEMALLOC_SYS_WITH_LG_PAGE=16 ;; *) unset JEMALLOC_SYS_WITH_LG_PAGE ;; esac
     build "$target"
-    archive "$target" "target/$target/dist/tidegate"
+    archive "$target" "target/$target/dist/tidegate" "$OUT"
     wheel "$target" "target/$target/dist/tidegate"
 done
