@@ -260,10 +260,12 @@ def run(command, stdin=b""):
 def tidegate(launch, reader, path):
     limits = {"bytes": 256 << 20, "pages": 5000, "unpacked_bytes": 1 << 30, "archive_bytes": 256 << 20, "members": 10000,
               "text_bytes": 256 << 20, "picture_edge": 1568, "picture_bytes": 3750000, "page_pictures": 0,
-              "memory": 8 << 30, "time": {"secs": 300, "nanos": 0}}
-    task = json.dumps({"name": path.name, "limits": limits, "what": "extract"}).encode() + b"\n"
+              "hidden": "drop", "memory": 8 << 30, "time": {"secs": 300, "nanos": 0}}
+    task = json.dumps({"name": path.name, "limits": limits, "work": "extract"}).encode() + b"\n"
     said, seconds, memory = launch([reader], task + path.read_bytes())
-    answer = json.loads(said) if said else {"Err": "crashed"}
+    if not said:
+        print(f"{path.name}: the reader crashed", file=sys.stderr)
+    answer = json.loads(said or "{}")
     return answer.get("Ok", {}).get("text", ""), seconds, memory
 
 
