@@ -119,9 +119,9 @@ impl Health {
         Ok(guard)
     }
 
-    /// The provider's message in the model's last failure, unless it is too old.
+    /// The provider's message in the model's last failure within [`MINUTES`].
     pub fn words(&self, model: &ModelId) -> Option<String> {
-        self.recent.words(model)
+        self.recent.words(model, SystemTime::now())
     }
 
     fn open(&self, model: &ModelId, open: Duration) -> Failure {
@@ -235,6 +235,13 @@ pub struct RecentCalls {
     pub answered_at: u64,
 }
 
+impl RecentCalls {
+    /// Whether the last fault is older than [`MINUTES`]. `now` is in seconds since 1970.
+    fn is_past(&self, now: u64) -> bool {
+        self.at + MINUTES * 60 <= now
+    }
+}
+
 /// The outcomes of every model.
 #[derive(Debug, Default)]
 pub(crate) struct RecentByModel(Mutex<HashMap<ModelId, Recent>>);
@@ -294,14 +301,17 @@ impl RecentByModel {
             at: now,
             row,
             since,
+            answered_at: recent.last.answered_at,
             ..RecentCalls::default()
         };
     }
 
-    /// The message of the last fault, unless it is too old.
-    pub(crate) fn words(&self, model: &ModelId) -> Option<String> {
+    /// The message of the last fault within [`MINUTES`].
+    pub(crate) fn words(&self, model: &ModelId, now: SystemTime) -> Option<String> {
         let models = self.0.lock();
-        models.get(model).map(|recent| recent.last.words.clone()).filter(|words| !words.is_empty())
+        let last = &models.get(model)?.last;
+        (!last.is_past(seconds_since_1970(now)) && !last.words.is_empty())
+            .then(|| last.words.clone())
     }
 
     /// Every model that was asked within [`MINUTES`].
@@ -334,9 +344,9 @@ impl Recent {
     }
 
     fn summed(&self, now: u64) -> RecentCalls {
-        let (answered_at, is_past) = (self.last.answered_at, self.last.at + MINUTES * 60 <= now);
-        let mut sum = if is_past { RecentCalls::default() } else { self.last.clone() };
-        sum.answered_at = answered_at;
+        let mut sum =
+            if self.last.is_past(now) { RecentCalls::default() } else { self.last.clone() };
+        sum.answered_at = self.last.answered_at;
         for minute in &self.minutes {
             sum.answered += minute.answered;
             for (kind, count) in &minute.failed {
@@ -463,6 +473,7 @@ mod recent_tests {
         let both = seen(80).unwrap();
         assert_eq!((both.kind.as_str(), both.words.as_str()), ("Transient", "connection reset"));
         assert_eq!((both.row, both.since, both.at, both.answered), (2, 6_010, 6_070, 1));
+        assert_eq!(both.answered_at, 6_000, "a fault does not undo an answer");
         assert_eq!(both.failed["Overloaded"] + both.failed["RateLimited"], 2);
         faults.failed(&model, &error(Kind::TooLarge, "one document"), "a", at(75));
         let after = seen(80).unwrap();
@@ -471,6 +482,8 @@ mod recent_tests {
         assert_eq!(seen(80).unwrap().answered, 2);
         assert_eq!(seen(640).unwrap().failed.len(), 2, "those of the first minute are forgotten");
         assert_eq!(seen(700), None);
+        let words = |seconds| faults.words(&model, at(seconds));
+        assert_eq!((words(669).as_deref(), words(670)), (Some("connection reset"), None));
     }
 
     /// A provider that answers other documents is up.
@@ -504,6 +517,6 @@ mod recent_tests {
         faults.failed(&model, &error(Kind::Unauthorized, "your key sk-123 is bad"), "a", now);
         let seen = faults.seen(now).remove(&model).unwrap();
         assert_eq!((seen.kind.as_str(), seen.words.as_str()), ("Unauthorized", ""));
-        assert_eq!(faults.words(&model), None);
+        assert_eq!(faults.words(&model, now), None);
     }
 }
