@@ -93,7 +93,7 @@ impl Doubts {
     /// Records that the model has answered.
     pub(crate) fn answered(&self, model: &ModelId, now: Instant) {
         let mut state = self.state.lock();
-        state.evidence.accepted_where(|(of, _)| of == model);
+        state.evidence.forget_where(|(of, _)| of == model);
         state.held.retain(|(of, _), _| of != model);
         if state.answered.len() >= MAX_REMEMBERED {
             state.answered.clear();
@@ -201,9 +201,9 @@ impl<K: Eq + Hash> Evidence<K> {
         self.0.remove(scope);
     }
 
-    /// Forgets the refusals of every matching scope, after an accepted call.
-    pub(crate) fn accepted_where(&mut self, is_let_in: impl Fn(&K) -> bool) {
-        self.0.retain(|scope, _| !is_let_in(scope));
+    /// Forgets the refusals of every matching scope.
+    pub(crate) fn forget_where(&mut self, matches: impl Fn(&K) -> bool) {
+        self.0.retain(|scope, _| !matches(scope));
     }
 }
 

@@ -252,7 +252,8 @@ impl Keys {
         info!(provider, "another key was read");
         let mut state = self.state.lock();
         state.refused.retain(|(of, _), _| of != provider);
-        state.evidence = Evidence::default();
+        state.evidence.forget_where(|(of, _)| of == provider);
+        state.forbidden.retain(|model, _| model.provider() != provider);
         state.update_metric(provider);
         self.changed.notify_one();
     }
@@ -602,6 +603,28 @@ mod tests {
             keys.refused(&model, RUN, &error(401), KeyNow::Replaced, Instant::now()).is_retried()
         );
         keys.check(&model, RUN, Instant::now()).unwrap();
+    }
+
+    #[test]
+    fn another_key_of_one_provider_says_nothing_about_the_others() {
+        let (keys, start) = (Arc::<Keys>::default(), Instant::now());
+        let of = ["a:b", "c:d"].map(model);
+        let refused = |model: &ModelId, seconds| {
+            let now = start + Duration::from_secs(seconds);
+            keys.refused(model, RUN, &error(401), SAME, now)
+        };
+        let is_about_the_document =
+            |model: &ModelId, document| keys.is_about_the_document(model, document, &error(403));
+        for model in &of {
+            assert!(is_about_the_document(model, "1") && is_about_the_document(model, "2"));
+        }
+        for model in &of {
+            assert!(refused(model, 0).is_retried() && refused(model, 2).is_retried());
+        }
+        keys.forget_old_key("a");
+        assert!(is_about_the_document(&of[0], "3"), "the documents of the old key are forgotten");
+        assert!(refused(&of[0], 12).is_retried(), "the first refusal of a new key");
+        assert_eq!(refused(&of[1], 12).retry, Retry::Never, "the third refusal of the same key");
     }
 
     #[test]
