@@ -191,7 +191,7 @@ trait Answered {
     fn usage_and_limits(&self) -> (Option<&Usage>, &Observed);
 
     /// Drops the reported usage if the request cannot have it.
-    fn forget_impossible_usage(&mut self, request: &Request);
+    fn forget_impossible_usage(&mut self, _: &Request) {}
 
     /// Returns the reason why the answer ended, if there is an answer.
     fn stop_reason(&self) -> Option<&str> {
@@ -221,12 +221,6 @@ impl Answered for Whole {
 
     fn usage_and_limits(&self) -> (Option<&Usage>, &Observed) {
         (self.facts.usage.as_ref(), &self.facts.observed)
-    }
-
-    // A body in the vendor's own form may refer to a file, whose tokens no estimate knows. So any
-    // usage with some input counts as possible.
-    fn forget_impossible_usage(&mut self, _: &Request) {
-        self.facts.usage = self.facts.usage.take().filter(|usage| usage.input() > 0);
     }
 }
 
@@ -259,26 +253,6 @@ pub(crate) fn is_plausible(usage: &Usage, request: &Request, has_answer: bool) -
         && input <= bound(request.input_tokens)
         && usage.output <= bound(request.max_output_tokens)
         && (usage.output > 0 || !has_answer)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-    use tidegate_providers::passive::ReplyFacts;
-
-    use super::*;
-
-    #[test]
-    fn a_body_in_the_vendors_own_form_may_have_used_what_no_estimate_knows() {
-        let used = |uncached_input| {
-            let usage = Some(Usage { uncached_input, output: 9, ..Usage::default() });
-            let facts = ReplyFacts { usage, ..ReplyFacts::default() };
-            let mut whole = Whole { headers: http::HeaderMap::new(), body: Value::Null, facts };
-            whole.forget_impossible_usage(&Request::new("a:b".parse().unwrap(), "r"));
-            whole.usage_and_limits().0.map(|usage| usage.uncached_input)
-        };
-        assert_eq!((used(60_000), used(0)), (Some(60_000), None));
-    }
 }
 
 #[cfg(test)]

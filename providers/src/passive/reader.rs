@@ -100,8 +100,11 @@ impl PassiveReader {
         }
     }
 
+    /// No call has zero input: a gateway that reports it reports nothing. No other usage is
+    /// impossible, because a request may refer to a file, whose tokens no estimate knows.
     fn read_usage(&self, headers: &HeaderMap, body: &Value) -> ReplyFacts {
-        ReplyFacts { usage: self.vendor().usage(body), observed: self.observed(headers) }
+        let usage = self.vendor().usage(body).filter(|usage| usage.input() > 0);
+        ReplyFacts { usage, observed: self.observed(headers) }
     }
 
     fn refused(&self, reply: &Reply) -> Error {
@@ -210,5 +213,21 @@ pub struct Whole {
 impl fmt::Debug for PassiveReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PassiveReader").field(&self.vendor()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_input_is_no_usage_and_any_other_is_believed() {
+        let input = |input: u64| {
+            let body =
+                format!("{{\"usage\": {{\"prompt_tokens\": {input}, \"completion_tokens\": 9}}}}");
+            let facts = Vendor::OPENAI.read_reply(200, &HeaderMap::new(), body.as_bytes());
+            facts.unwrap().usage.map(|usage| usage.uncached_input)
+        };
+        assert_eq!((input(0), input(60_000)), (None, Some(60_000)));
     }
 }
