@@ -11,8 +11,9 @@ use http::HeaderMap;
 use http_body::{Body, Frame};
 use tidegate_providers::{Error, PassiveReader, ReplyFacts, passive::Stream};
 use tokio::task::JoinHandle;
+use tracing::Span;
 
-use crate::admission::Sent;
+use crate::{admission::Sent, spans};
 
 /// Longest answer in bytes whose usage is read; a longer one stays charged with what was reserved.
 const MAX_ANSWER: usize = 32 << 20;
@@ -23,6 +24,8 @@ pub struct Listener {
     reply: Reply,
     /// Estimated input tokens, if the use of events that do not report it is to be counted.
     input_tokens: Option<u64>,
+    /// The span of the call, which ends with the answer.
+    span: Span,
 }
 
 #[derive(Debug)]
@@ -46,17 +49,22 @@ impl Listener {
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
             let reply = Reply::Events(Box::new(Stream::new(reader, status, headers)));
-            return Self { reply, input_tokens: None };
+            return Self { reply, input_tokens: None, span: Span::none() };
         }
         let (bytes, is_too_long) = (Vec::new(), false);
         let reply = Reply::Whole { reader, status, headers, bytes, is_too_long };
-        Self { reply, input_tokens: None }
+        Self { reply, input_tokens: None, span: Span::none() }
     }
 
     /// Counts the use of events that do not report it, or that are not read to their end.
     /// `input_tokens` is the request's estimate.
     pub fn with_estimate(self, input_tokens: u64) -> Self {
         Self { input_tokens: Some(input_tokens), ..self }
+    }
+
+    /// Records the usage, or the error in the answer, in the call's span.
+    pub(crate) fn with_span(self, span: Span) -> Self {
+        Self { span, ..self }
     }
 
     /// Takes the next bytes, split at any position.
@@ -195,14 +203,94 @@ impl<B> Drop for MeteredBody<B> {
 }
 
 async fn end(sent: Sent, listener: Listener) {
+    let span = listener.span.clone();
     match listener.finish() {
         Ok(facts) => {
+            spans::record_usage(&span, facts.usage.as_ref());
+            drop(span);
             // This task is never cancelled.
             let _ = sent.settled(facts.usage.as_ref(), &facts.observed).await;
         }
         Err(error) => {
+            spans::record_failure(&span, &error);
+            drop(span);
             // The caller reads the error in the answer itself.
             let _ = sent.failed(&error).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tidegate_providers::{Operation, Vendor};
+    use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
+    use tracing::{Event, Metadata, Subscriber, field::Visit, span};
+
+    use super::*;
+    use crate::{Attempt, Backoff, Guard, budget::Budgets};
+
+    /// Keeps what is recorded in spans after their start.
+    #[derive(Clone, Default)]
+    struct Recorded(Arc<Mutex<Vec<(String, String)>>>);
+
+    impl Visit for Recorded {
+        fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
+            self.0.lock().unwrap().push((field.name().to_owned(), format!("{value:?}")));
+        }
+    }
+
+    impl Subscriber for Recorded {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, values: &span::Record<'_>) {
+            values.record(&mut self.clone());
+        }
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, _: &Event<'_>) {}
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    #[tokio::test]
+    async fn the_usage_of_a_stream_is_in_its_calls_span() {
+        let request = Request::new("a:b".parse().unwrap(), "r").tokens(100, 100);
+        let limits = Limits::default().with(Dimension::Combined, 10_000);
+        let lanes = Arc::new(Lanes::single());
+        let model = ModelQuota::new(request.model.clone(), limits, Charge::default(), lanes);
+        let quota = Quota::in_memory([model.unwrap()], Options::default());
+        let (guard, attempt) = (Guard::new(quota, Backoff::default()), Attempt::once());
+        let budget = Arc::new(Budgets::default()).call_budget(&attempt, &request, None).unwrap();
+        let sent = guard.admit(&attempt, &request, &budget).await.unwrap().sent();
+
+        let recorded = Recorded::default();
+        let span = tracing::subscriber::with_default(recorded.clone(), || {
+            spans::call(spans::operation(Operation::ChatCompletions), &request)
+        });
+        let kind = (http::header::CONTENT_TYPE, "text/event-stream".parse().unwrap());
+        let headers = HeaderMap::from_iter([kind]);
+        let listener = Listener::new(Vendor::OPENAI, 200, headers).with_estimate(100);
+        let mut listener = listener.with_span(span);
+        listener.hear(
+            b"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3}}\n\n",
+        );
+        listener.hear(b"data: [DONE]\n\n");
+        end(sent, listener).await;
+        let of =
+            |name: &str, value: &str| (format!("gen_ai.usage.{name}_tokens"), value.to_owned());
+        let recorded = recorded.0.lock().unwrap();
+        assert!(recorded.contains(&of("input", "7")), "{recorded:?}");
+        assert!(recorded.contains(&of("output", "3")), "{recorded:?}");
     }
 }

@@ -79,7 +79,7 @@ impl Guard {
         budget: &CallBudget,
     ) -> Result<Completion, Failure> {
         let ask = || provider.complete(call);
-        let completion = self.call_once(attempt, provider, request, ask, budget).await?;
+        let completion = self.call_once("chat", attempt, provider, request, ask, budget).await?;
         metrics::count_stop_reason(&request.model, &completion.stop_reason);
         Ok(completion)
     }
@@ -96,7 +96,8 @@ impl Guard {
         call: &EmbeddingRequest<'_>,
         budget: &CallBudget,
     ) -> Result<Embedded, Failure> {
-        self.call_once(attempt, provider, request, || provider.embed(call), budget).await
+        let ask = || provider.embed(call);
+        self.call_once("embeddings", attempt, provider, request, ask, budget).await
     }
 
     /// Sends a body in the vendor's own form, whose reply comes in one piece; otherwise like
@@ -114,11 +115,13 @@ impl Guard {
     ) -> Result<Whole, Failure> {
         let ask =
             || -> BoxFuture<'_, _> { Box::pin(async { provider.send(call).await?.whole().await }) };
-        self.call_once(attempt, provider, request, ask, budget).await
+        let operation = spans::operation(call.operation);
+        self.call_once(operation, attempt, provider, request, ask, budget).await
     }
 
     async fn call_once<'c, T: Answered>(
         &self,
+        operation: &'static str,
         attempt: &Attempt,
         provider: &dyn Provider,
         request: &Request,
@@ -127,7 +130,7 @@ impl Guard {
     ) -> Result<T, Failure> {
         let sent = self.admit(attempt, request, budget).await?.sent();
         let version = provider.key().map(Key::version);
-        let span = spans::call(T::OPERATION, request);
+        let span = spans::call(operation, request);
         let answer = ask().instrument(span.clone()).await;
         match answer {
             Ok(mut answered) => {
@@ -184,9 +187,6 @@ pub(crate) fn checked_call<'a>(
 
 /// Parts of any call's reply that the guard needs.
 trait Answered {
-    /// The operation's name in OpenTelemetry's conventions.
-    const OPERATION: &'static str;
-
     /// Tokens used, and the provider's statement of its limits.
     fn usage_and_limits(&self) -> (Option<&Usage>, &Observed);
 
@@ -200,8 +200,6 @@ trait Answered {
 }
 
 impl Answered for Completion {
-    const OPERATION: &'static str = "chat";
-
     fn usage_and_limits(&self) -> (Option<&Usage>, &Observed) {
         (self.usage.as_ref(), &self.observed)
     }
@@ -217,16 +215,12 @@ impl Answered for Completion {
 }
 
 impl Answered for Whole {
-    const OPERATION: &'static str = "chat";
-
     fn usage_and_limits(&self) -> (Option<&Usage>, &Observed) {
         (self.facts.usage.as_ref(), &self.facts.observed)
     }
 }
 
 impl Answered for Embedded {
-    const OPERATION: &'static str = "embeddings";
-
     fn usage_and_limits(&self) -> (Option<&Usage>, &Observed) {
         (self.usage.as_ref(), &self.observed)
     }

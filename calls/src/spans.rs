@@ -4,7 +4,7 @@
 //! The call's fields are those of OpenTelemetry's conventions for generative AI:
 //! opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans, read 2026-11-22.
 
-use tidegate_providers::Error;
+use tidegate_providers::{Error, Operation};
 use tidegate_quota::Request;
 use tidegate_types::{FailureType, ModelId, Usage};
 use tracing::{Span, debug_span, field::Empty};
@@ -26,6 +26,11 @@ pub(crate) fn admission(request: &Request) -> Span {
 pub(crate) fn record_admission<T>(span: &Span, admitted: Result<T, FailureType>) {
     let outcome = admitted.map_or_else(FailureType::as_str, |_| "admitted");
     span.record("tidegate.outcome", outcome);
+}
+
+/// The operation's name in OpenTelemetry's conventions.
+pub(crate) fn operation(operation: Operation) -> &'static str {
+    if operation == Operation::Embeddings { "embeddings" } else { "chat" }
 }
 
 /// The span of one call; `operation` is `chat` or `embeddings`.

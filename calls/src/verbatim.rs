@@ -52,7 +52,7 @@ impl Admitted {
         call: &Verbatim<'_>,
     ) -> Result<Answer, Box<NoAnswer>> {
         let version = provider.key().map(Key::version);
-        let span = spans::call("chat", self.request());
+        let span = spans::call(spans::operation(call.operation), self.request());
         let input_tokens = self.request().input_tokens;
         let sent = self.sent();
         let reply = provider.send(call).instrument(span.clone()).await;
@@ -65,6 +65,7 @@ impl Admitted {
                 };
                 match begun {
                     Ok(Some(Begun { bytes, facts: Some(facts) })) => {
+                        spans::record_usage(&span, facts.usage.as_ref());
                         drop(sent.settled(facts.usage.as_ref(), &facts.observed));
                         let body = MeteredBody::unlimited(bytes.into());
                         return Ok(Answer { status, headers, body });
@@ -72,7 +73,7 @@ impl Admitted {
                     Ok(begun) => {
                         let listener =
                             Listener::new(PassiveReader::from(&reply), status, headers.clone());
-                        let listener = listener.with_estimate(input_tokens);
+                        let listener = listener.with_estimate(input_tokens).with_span(span);
                         let body = MeteredBody::new(reply.into_body(), sent, listener);
                         let body = match begun {
                             Some(Begun { bytes, .. }) => body.behind(bytes),

@@ -267,6 +267,10 @@ async fn a_call_at_the_http_door_is_in_the_trace_of_its_client() {
     for inner in ["admission", "chat claude-sonnet-5"] {
         assert_eq!(named(inner).parent_span_id, served.span_id, "{inner}");
     }
+    let said = attributes(named("chat claude-sonnet-5"));
+    for name in ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"] {
+        assert!(said[name].parse::<u64>().unwrap() > 0, "{said:?}");
+    }
     assert!(!String::from_utf8_lossy(&collector.got.lock().bytes).contains(WORD));
     door.kill().await.unwrap();
     fleet.stop().await;
