@@ -7,7 +7,10 @@ use tidegate_workflows::contract::FailureType;
 
 use super::{fleet::Fleet, format, keys};
 pub(super) use crate::config::provider::setting;
-use crate::temporal::{ANSWER_WITHIN, Temporal};
+use crate::{
+    serve,
+    temporal::{ANSWER_WITHIN, Temporal},
+};
 
 /// Advice for a batch that was asked to stop and still runs.
 pub(super) const CANCELLED: &str =
@@ -40,7 +43,8 @@ pub(super) fn no_worker_among(
 fn start_worker(queue: &str, cards: Option<&[(String, WorkerStatus)]>) -> String {
     let Some(cards) = cards else { return START_WORKER.to_owned() };
     let of_queue = cards.iter().find(|(_, card)| card.queue == queue);
-    match (of_queue, cards.first()) {
+    let worker = cards.iter().find(|(_, card)| card.queue != serve::QUEUE);
+    match (of_queue, worker) {
         (Some((name, _)), _) => {
             format!("{name} is alive there, and too busy: start more with `tidegate worker`")
         }
@@ -233,6 +237,7 @@ mod tests {
         assert_eq!(start_worker("default/night", None), START_WORKER);
         let none = start_worker("default/night", Some(&[]));
         assert!(none.starts_with("no worker is alive: start one"), "{none}");
+        assert_eq!(start_worker("default/night", Some(&[of(serve::QUEUE)])), none, "a door");
         let other = start_worker("default/night", Some(&[of("default/day")]));
         assert!(other.starts_with("w1 is alive, but serves default/day: start one"), "{other}");
         let busy = start_worker("default/night", Some(&[of("default/day"), of("default/night")]));

@@ -56,8 +56,9 @@ use crate::{
 /// Limit of open connections.
 const CONNECTIONS: usize = 10_000;
 
-/// The task queue under which doors, apart from workers, share which keys are good.
-const QUEUE: &str = "serve";
+/// The task queue under which doors, apart from workers, share which keys are good. Workers' queues
+/// have a namespace.
+pub(crate) const QUEUE: &str = "serve";
 
 /// A door that is bound and does not answer yet.
 pub struct Serve {

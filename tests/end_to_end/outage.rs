@@ -77,7 +77,7 @@ async fn whatever_the_provider_does_each_face_names_it() {
     wait_for_words(
         &fleet,
         &SNAPSHOT,
-        &["no worker is alive; next: start one with `tidegate worker`"],
+        &["no worker is alive on the task queue; next: start one with `tidegate worker`"],
     )
     .await;
 

@@ -2,7 +2,7 @@
 //! of readers.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -161,18 +161,17 @@ impl SnapshotCache {
         let budgets = budgets_of_today(&self.config, &quota.budgets()).await;
         let (batches, of_batches) = Box::pin(self.batches()).await;
         away.extend(of_batches);
-        let mut seen = Snapshot {
-            at: format::rfc3339(SystemTime::now()),
-            verdict: String::new(),
-            models,
-            batches,
-            workers: WorkerView::all(&cards),
-            budgets,
-            away,
+        let workers = WorkerView::all(&cards);
+        // Without a server, the verdict says so.
+        let ready = match &*self.temporal.lock().await {
+            Some(temporal) => count_ready(&workers, &batches, temporal.task_queue(), |queue| {
+                temporal.queue_named(queue)
+            }),
+            None => 0,
         };
-        seen.verdict =
-            verdict::summarize(&seen.models, &seen.batches, seen.workers.len(), &seen.away);
-        seen
+        let verdict = verdict::summarize(&models, &batches, ready, &away);
+        let at = format::rfc3339(SystemTime::now());
+        Snapshot { at, verdict, models, batches, workers, budgets, away }
     }
 
     async fn batches(&self) -> (Vec<BatchView>, Option<String>) {
@@ -210,6 +209,23 @@ impl SnapshotCache {
         batch::forecast(&mut seen);
         Ok(seen)
     }
+}
+
+/// The number of workers on the task queues of the running batches; if none runs, on `own`, this
+/// configuration's task queue. A door takes no documents.
+fn count_ready(
+    workers: &[WorkerView],
+    batches: &[BatchView],
+    own: &str,
+    queue_named: impl Fn(&str) -> String,
+) -> usize {
+    let running = batches.iter().filter(|seen| seen.batch.is_running());
+    let mut queues: HashSet<String> =
+        running.map(|seen| queue_named(&seen.batch.task_queue)).collect();
+    if queues.is_empty() {
+        queues.insert(queue_named(own));
+    }
+    workers.iter().filter(|worker| queues.contains(&worker.queue)).count()
 }
 
 fn key(batch: &Batch) -> (String, Option<SystemTime>) {
@@ -300,6 +316,23 @@ pub(in crate::cli) mod tests {
             }],
             away: Vec::new(),
         }
+    }
+
+    #[test]
+    fn only_workers_on_the_batches_task_queues_are_ready() {
+        let mut seen = busy();
+        let ready = |seen: &Snapshot, queues: &[&str]| {
+            let worker =
+                |queue: &&str| WorkerView { queue: (*queue).to_owned(), ..WorkerView::default() };
+            let workers: Vec<WorkerView> = queues.iter().map(worker).collect();
+            count_ready(&workers, &seen.batches, "own", |queue| format!("default/{queue}"))
+        };
+        assert_eq!(ready(&seen, &[crate::serve::QUEUE]), 0, "a door is no worker");
+        let others = ["elsewhere/tidegate", "default/own"];
+        assert_eq!(ready(&seen, &others), 0);
+        assert_eq!(ready(&seen, &[&others[..], &["default/tidegate"; 2]].concat()), 2);
+        seen.batches.remove(0);
+        assert_eq!(ready(&seen, &others), 1, "where the next batch is started");
     }
 
     #[test]

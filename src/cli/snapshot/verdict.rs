@@ -70,7 +70,7 @@ fn grave(models: &[ModelView], running: &[&BatchView], workers: usize) -> Option
     if workers == 0 && !running.is_empty() {
         let batches = batches_of(running.len());
         return Some(format!(
-            "{batches} waiting: no worker is alive; next: start one with `tidegate worker`"
+            "{batches} waiting: no worker is alive on the task queue; next: start one with `tidegate worker`"
         ));
     }
     if let Some(down) = models.iter().find(|model| model.is_down) {
@@ -101,7 +101,7 @@ fn batches_of(number: usize) -> String {
 
 fn workers_of(number: usize) -> String {
     match number {
-        0 => "no worker is alive".to_owned(),
+        0 => "no worker is ready".to_owned(),
         1 => "1 worker is ready".to_owned(),
         _ => format!("{} workers are ready", count(number as u64)),
     }
@@ -151,7 +151,7 @@ mod tests {
         assert!(said(&seen).starts_with("1 batch is waiting: no worker is alive"));
         seen.batches.remove(0);
         seen.models.clear();
-        assert_eq!(said(&seen), "nothing runs; no worker is alive");
+        assert_eq!(said(&seen), "nothing runs; no worker is ready");
         seen.away.push("Redis is away".to_owned());
         assert_eq!(said(&seen), "Redis is away");
     }
