@@ -412,7 +412,6 @@ pub(crate) fn about(config: &Config) -> WorkerFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: seconds_since_1970(SystemTime::now()),
         slots: config.worker.max_concurrent_documents as u64,
-        fingerprint: config.fingerprint(),
     }
 }
 

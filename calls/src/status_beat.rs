@@ -12,7 +12,7 @@ use crate::{
     keys::Keys,
     metrics,
     worker_status::{
-        Difference, WorkerFacts, WorkerStatus, differences, load_differing, read,
+        Configuration, Difference, WorkerFacts, WorkerStatus, differences, load_differing, read,
         stored_configuration,
     },
 };
@@ -29,14 +29,14 @@ const EVERY: Duration = Duration::from_secs(5);
 pub async fn keep_status(
     (keys, providers, quota, health): (&Keys, &Providers, &Quota, &Health),
     (worker, queue): (&str, &str),
-    about: WorkerFacts,
+    (about, configuration): (WorkerFacts, &Configuration),
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = std::pin::pin!(stop);
     let mut beat = tokio::time::interval(EVERY);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let (mut unreadable, mut differs, mut beats) = (BTreeSet::new(), Vec::new(), 0_u64);
-    let (configured, configuration) = stored_configuration(quota);
+    let (configured, configuration) = stored_configuration(configuration);
     loop {
         tokio::select! {
             () = &mut stop => break,

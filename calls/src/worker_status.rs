@@ -19,19 +19,15 @@ use crate::health::RecentCalls;
 const NAMED: usize = 3;
 const KINDS: usize = 20;
 
-/// A worker's configuration, by model and key.
-pub type Configuration = BTreeMap<String, BTreeMap<String, String>>;
+/// The settings that all workers of a fleet must share, by key.
+pub type Configuration = BTreeMap<String, String>;
 
-/// This process's configuration.
-pub fn configuration(quota: &Quota) -> Configuration {
-    quota.models().map(|model| (model.id.to_string(), model.configuration())).collect()
-}
-
-/// This process's configuration as stored for the fleet: its digest, and its text.
-pub(crate) fn stored_configuration(quota: &Quota) -> (String, String) {
-    let text = serde_json::to_string(&configuration(quota)).unwrap_or_default();
+/// A configuration as stored for the fleet: its fingerprint of twelve hexadecimal digits, and its
+/// text.
+pub fn stored_configuration(configuration: &Configuration) -> (String, String) {
+    let text = serde_json::to_string(configuration).unwrap_or_default();
     let digest = Sha256::digest(text.as_bytes());
-    (digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect(), text)
+    (digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect(), text)
 }
 
 /// A worker's status for the other workers. It contains nothing of a key.
@@ -44,13 +40,12 @@ pub struct WorkerStatus {
     pub providers: BTreeSet<String>,
     /// Keys that were refused and have not been accepted since.
     pub refused: Vec<RefusedKey>,
-    /// Digest of its configuration. The text is stored once for all workers that share it: in each
-    /// status it would be much data for a large fleet.
+    /// Fingerprint of its configuration; all workers of one fleet have the same. The text is stored
+    /// once for all workers that share it: in each status it would be much data for a large fleet.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub configured: String,
-    /// The configuration itself, read for a few workers of each kind if workers differ. A worker of
-    /// an earlier version sends it in its status.
-    #[serde(skip_serializing_if = "Configuration::is_empty")]
+    /// The configuration itself, read for a few workers of each kind if workers differ.
+    #[serde(skip)]
     pub configuration: Configuration,
     /// Outcomes of its recent calls, by model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -70,9 +65,6 @@ pub struct WorkerFacts {
     pub started: u64,
     /// The maximum number of documents at once.
     pub slots: u64,
-    /// Fingerprint of its configured limits; all workers of one fleet have the same.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub fingerprint: String,
 }
 
 /// A key that a provider does not accept.
@@ -121,11 +113,10 @@ pub(crate) async fn load_differing(
     statuses: &mut [(String, WorkerStatus)],
 ) -> Result<(), tidegate_quota::Error> {
     let mut kinds: BTreeMap<String, Vec<&mut WorkerStatus>> = BTreeMap::new();
-    let is_told = statuses.iter().any(|(_, status)| !status.configuration.is_empty());
     for (_, status) in statuses.iter_mut().filter(|(_, status)| !status.configured.is_empty()) {
         kinds.entry(status.configured.clone()).or_default().push(status);
     }
-    if kinds.len() + usize::from(is_told) <= 1 {
+    if kinds.len() <= 1 {
         return Ok(());
     }
     for (name, statuses) in kinds.into_iter().take(KINDS) {
@@ -149,11 +140,9 @@ pub(crate) fn read(texts: Vec<(String, String)>) -> Vec<(String, WorkerStatus)> 
     texts.into_iter().filter_map(status).collect()
 }
 
-/// One configuration key of one model that differs.
+/// One configuration key that differs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
-    /// The model.
-    pub model: String,
     /// The key.
     pub key: String,
     /// Each value, with its workers; an empty value if the key is not set.
@@ -168,76 +157,48 @@ impl std::fmt::Display for Difference {
             format!("{value} at {}", workers.join(", "))
         };
         let values: Vec<String> = self.values.iter().map(value).collect();
-        write!(f, "{} of {}: {}", self.key, self.model, values.join("; "))
+        write!(f, "{}: {}", self.key, values.join("; "))
     }
 }
 
-/// Finds the differences. A model that only some workers have is not a difference; a worker without
-/// a configuration is ignored.
+/// Finds the differences. A worker without a configuration is ignored.
 pub fn differences(statuses: &[(String, WorkerStatus)]) -> Vec<Difference> {
-    let mut seen: BTreeMap<(&str, &str), BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
-    let models: BTreeSet<&String> =
-        statuses.iter().flat_map(|(_, status)| status.configuration.keys()).collect();
-    for model in models {
-        let of_model: Vec<(&str, &BTreeMap<String, String>)> = statuses
-            .iter()
-            .filter_map(|(worker, status)| {
-                Some((worker.as_str(), status.configuration.get(model)?))
-            })
-            .collect();
-        let keys: BTreeSet<&String> = of_model.iter().flat_map(|(_, keys)| keys.keys()).collect();
-        for key in keys {
-            for (worker, keys) in &of_model {
-                let value = keys.get(key).map_or("", String::as_str);
-                let values = seen.entry((model, key)).or_default();
-                values.entry(value).or_default().insert(worker);
-            }
+    let known = || statuses.iter().filter(|(_, status)| !status.configuration.is_empty());
+    let keys: BTreeSet<&String> =
+        known().flat_map(|(_, status)| status.configuration.keys()).collect();
+    let difference = |key: &String| {
+        let mut values = BTreeMap::<String, BTreeSet<String>>::new();
+        for (worker, status) in known() {
+            let value = status.configuration.get(key).cloned().unwrap_or_default();
+            values.entry(value).or_default().insert(worker.clone());
         }
-    }
-    let owned = |workers: BTreeSet<&str>| workers.into_iter().map(str::to_owned).collect();
-    let differs = seen.into_iter().filter(|(_, values)| values.len() > 1);
-    differs
-        .map(|((model, key), values)| Difference {
-            model: model.to_owned(),
-            key: key.to_owned(),
-            values: values.into_iter().map(|(it, by)| (it.to_owned(), owned(by))).collect(),
-        })
-        .collect()
+        (values.len() > 1).then(|| Difference { key: key.clone(), values })
+    };
+    keys.into_iter().filter_map(difference).collect()
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
-    use std::sync::Arc;
-
-    use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options};
+    use tidegate_quota::Options;
     use tidegate_testkit::{PATIENCE, Redis, unique};
 
     use super::*;
 
-    /// Quota of one fleet, with `tokens` a minute for each of fifty models.
-    fn quota(redis: &Redis, key_prefix: &str, tokens: u64) -> Quota {
-        let lanes = Arc::new(Lanes::single());
-        let models = (0..50).map(|number| {
-            let limits = Limits::default().with(Dimension::Combined, tokens);
-            let id = format!("a:{number}").parse().unwrap();
-            ModelQuota::new(id, limits, Charge::default(), Arc::clone(&lanes)).unwrap()
-        });
-        let options = Options {
-            key_prefix: key_prefix.to_owned(),
-            answer_within: PATIENCE,
-            ..Options::default()
-        };
-        Quota::with_redis(&redis.url, models, options).unwrap()
+    /// Fifty settings.
+    fn settings(tokens: u64) -> Configuration {
+        let key = |number| format!("models.\"anthropic:claude-with-a-long-name-{number}\".tpm");
+        (0..50).map(|number| (key(number), tokens.to_string())).collect()
     }
 
     #[tokio::test]
     async fn a_shared_configuration_is_stored_once_and_differences_are_found() {
         let Some(redis) = Redis::shared() else { return };
-        let prefix = unique("alike");
-        let (one, other) = (quota(redis, &prefix, 1_000), quota(redis, &prefix, 2_000));
-        let say = async |worker: &str, quota: &Quota| {
-            let (configured, configuration) = stored_configuration(quota);
+        let options =
+            Options { key_prefix: unique("alike"), answer_within: PATIENCE, ..Options::default() };
+        let quota = Quota::with_redis(&redis.url, [], options).unwrap();
+        let say = async |worker: &str, settings: &Configuration| {
+            let (configured, configuration) = stored_configuration(settings);
             quota.keep_fleet_text(&configured, &configuration).await.unwrap();
             let words =
                 serde_json::to_string(&WorkerStatus { configured, ..WorkerStatus::default() })
@@ -247,30 +208,21 @@ mod tests {
         };
         let mut lengths = (0, 0);
         for number in 0..10 {
-            lengths = say(&format!("w{number}"), &one).await;
+            lengths = say(&format!("w{number}"), &settings(1_000)).await;
         }
-        assert!(lengths.0 < 200 && lengths.1 > 5_000, "{lengths:?}");
-        let alike = worker_statuses(&one).await.unwrap();
+        assert!(lengths.0 < 200 && lengths.1 > 2_500, "{lengths:?}");
+        let alike = worker_statuses(&quota).await.unwrap();
         assert!(alike.len() == 10 && differences(&alike).is_empty());
         assert!(
             alike.iter().all(|(_, status)| status.configuration.is_empty()),
             "alike configurations are not read"
         );
 
-        say("x", &other).await;
-        let found = differences(&worker_statuses(&one).await.unwrap());
-        assert_eq!(found.len(), 50, "one key of each model");
+        say("x", &settings(2_000)).await;
+        let found = differences(&worker_statuses(&quota).await.unwrap());
+        assert_eq!(found.len(), 50);
         let difference = found.first().unwrap().to_string();
         assert!(difference.contains("1000") && difference.contains("2000 at x"), "{difference}");
-        // A worker of an earlier version sends all of it in its status.
-        let earlier =
-            WorkerStatus { configuration: configuration(&one), ..WorkerStatus::default() };
-        let earlier = serde_json::to_string(&earlier).unwrap();
-        let fleet = unique("earlier");
-        let one = quota(redis, &fleet, 1_000);
-        one.publish_status("old", &earlier, false).await.unwrap();
-        say("x", &quota(redis, &fleet, 2_000)).await;
-        assert_eq!(differences(&worker_statuses(&one).await.unwrap()).len(), 50);
     }
 }
 
@@ -281,23 +233,24 @@ mod config_drift_tests {
 
     fn status(worker: &str, keys: &[(&str, &str)]) -> (String, WorkerStatus) {
         let keys = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-        let configuration = [("a:b".to_owned(), keys.collect())].into();
+        let configuration = keys.collect();
         (worker.to_owned(), WorkerStatus { configuration, ..WorkerStatus::default() })
     }
 
     #[test]
     fn differences_are_named_with_their_workers() {
-        let same = [("rpm", "100"), ("lanes", "batch 1 to 1")];
+        let same = [("models.m.rpm", "100"), ("lanes.batch.share", "1.0")];
         let mut statuses = vec![status("one", &same), status("two", &same)];
-        statuses.push(("old".to_owned(), WorkerStatus::default()));
+        statuses.push(("unread".to_owned(), WorkerStatus::default()));
         assert_eq!(differences(&statuses), []);
-        statuses.push(status("three", &[("rpm", "50"), ("lanes", "batch 1 to 1"), ("tpm", "9")]));
+        let other = [("models.m.rpm", "50"), same[1], ("tenants.acme.daily-budget-usd", "9.0")];
+        statuses.push(status("three", &other));
         let found: Vec<String> = differences(&statuses).iter().map(ToString::to_string).collect();
         assert_eq!(
             found,
             [
-                "rpm of a:b: 100 at one, two; 50 at three",
-                "tpm of a:b: not set at one, two; 9 at three"
+                "models.m.rpm: 100 at one, two; 50 at three",
+                "tenants.acme.daily-budget-usd: not set at one, two; 9.0 at three"
             ]
         );
     }

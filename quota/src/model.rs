@@ -1,12 +1,12 @@
 //! One model and its quota.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
-use tidegate_types::{Charge, Lane, ModelId, Usage, fnv::fnv1a_onto};
+use tidegate_types::{Charge, ModelId, Usage, fnv::fnv1a_onto};
 
 use crate::{
     dimension::{Amounts, DayLimit, Limited},
-    lanes::{Lanes, Share},
+    lanes::Lanes,
     limits::{LimitError, Limits},
 };
 
@@ -74,30 +74,6 @@ impl ModelQuota {
             Some(_) => fnv1a_onto(template, self.id.to_string().bytes()),
             None => template,
         }
-    }
-
-    /// The settings that must be equal in every program that shares this quota, by key: for people,
-    /// and to find differences.
-    pub fn configuration(&self) -> BTreeMap<String, String> {
-        let limits = &self.limits;
-        let each = Limited::ALL.into_iter().map(|it| (it.key(), limits.get(it)));
-        let days = [("rpd", limits.requests_per_day), ("tpd", limits.tokens_per_day)];
-        let stated = each.chain(days).filter_map(|(key, limit)| Some((key, limit?.to_string())));
-        let lane = |(name, share): &(Lane, Share)| {
-            format!("{name} {} to {}", share.guaranteed, share.ceiling)
-        };
-        let lanes: Vec<String> = self.lanes.iter().map(lane).collect();
-        let burst = limits.burst.map_or_else(|| "learned".to_owned(), |burst| format!("{burst:?}"));
-        let others = [
-            ("margin", limits.margin.to_string()),
-            ("window", format!("{:?}", limits.window)),
-            ("burst", burst),
-            ("token-bucket", limits.token_bucket.to_string()),
-            ("day offset", format!("{:?}", limits.day_offset)),
-            ("output-weight", self.charge.output_weight.to_string()),
-            ("lanes", lanes.join(", ")),
-        ];
-        stated.chain(others).map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
     /// The amounts of one call with these tokens.

@@ -82,12 +82,7 @@ mod tests {
         let card = WorkerStatus {
             queue: "default/tidegate".to_owned(),
             calls: BTreeMap::from([("a:b".parse().unwrap(), calls)]),
-            about: WorkerFacts {
-                version: "1.2.3".to_owned(),
-                started,
-                slots: 200,
-                ..WorkerFacts::default()
-            },
+            about: WorkerFacts { version: "1.2.3".to_owned(), started, slots: 200 },
             ..WorkerStatus::default()
         };
         let workers = WorkerView::all(&[("w-1".to_owned(), card)]);

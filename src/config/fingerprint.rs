@@ -1,33 +1,69 @@
 //! A fingerprint of the settings that all workers of a fleet must share.
 
-use sha2::{Digest, Sha256};
+use serde_json::Value;
+use tidegate_calls::worker_status::{Configuration, stored_configuration};
 
-use super::sections::Config;
+use super::{fault::dotted_path, sections::Config};
 
 /// Sections that decide admission, routing and cost. All others are each worker's own: addresses, keys,
 /// folders.
 const SHARED: [&str; 6] = ["gate", "lanes", "models", "quotas", "routes", "tenants"];
 
 impl Config {
-    /// Twelve hexadecimal digits; equal in workers with equal limits, lanes, routes, budgets and pauses.
-    pub fn fingerprint(&self) -> String {
-        let all = self.set_keys();
-        let mut hash = Sha256::new();
+    /// Limits, lanes, routes, budgets and pauses, by their dotted paths.
+    pub fn shared_settings(&self) -> Configuration {
+        let (all, mut settings) = (self.set_keys(), Configuration::new());
         for section in SHARED {
-            hash.update(format!("{section}={}\n", all[section]));
+            flatten(&mut vec![section], &all[section], &mut settings);
         }
-        hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+        settings
+    }
+
+    /// The fingerprint of the shared settings: twelve hexadecimal digits, equal in workers with equal
+    /// settings.
+    pub fn fingerprint(&self) -> String {
+        stored_configuration(&self.shared_settings()).0
+    }
+}
+
+fn flatten<'a>(path: &mut Vec<&'a str>, value: &'a Value, settings: &mut Configuration) {
+    match value {
+        // A model or a tenant without settings is there, too.
+        Value::Object(fields) if path.len() == 1 || !fields.is_empty() => {
+            for (name, field) in fields {
+                path.push(name);
+                flatten(path, field, settings);
+                path.pop();
+            }
+        }
+        Value::String(text) => drop(settings.insert(dotted_path(path), text.clone())),
+        value => drop(settings.insert(dotted_path(path), value.to_string())),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{model::Model, sections::Tenant};
 
     fn fingerprint_of(text: &str) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         Config::from_layers(Some(file.path()), []).unwrap().fingerprint()
+    }
+
+    #[test]
+    fn each_shared_setting_has_its_path() {
+        let mut config = Config::default();
+        let gate = config.shared_settings();
+        assert_eq!(gate["gate.pause-ttl"], "5m");
+        config.models.insert("a:b".to_owned(), Model { rpm: Some(9), ..Model::default() });
+        config.tenants.insert("acme".to_owned(), Tenant::default());
+        let settings = config.shared_settings();
+        assert_eq!(settings["models.\"a:b\".rpm"], "9");
+        assert_eq!(settings["tenants.acme"], "{}");
+        assert!(!settings.keys().any(|key| key.starts_with("redis")), "each worker's own");
+        assert_ne!(config.fingerprint(), Config::default().fingerprint());
     }
 
     #[test]

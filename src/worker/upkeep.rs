@@ -27,7 +27,7 @@ pub(crate) fn upkeep<'a>(
     about: WorkerFacts,
     (ended, outdated): (&'a CancellationToken, &'a Notify),
 ) -> anyhow::Result<impl Future<Output = Result<(), tidegate_quota::Error>> + 'a> {
-    let state = config.state()?;
+    let (state, configuration) = (config.state()?, config.shared_settings());
     Ok(async move {
         let Services { guard, providers, budgets, .. } = services;
         let quota = &guard.quota;
@@ -40,7 +40,7 @@ pub(crate) fn upkeep<'a>(
         let status = keep_status(
             (&guard.gates.keys, providers, quota, &guard.gates.health),
             (identity, queue),
-            about,
+            (about, &configuration),
             ended.cancelled(),
         );
         let money = budgets.keep(ended.cancelled());

@@ -13,7 +13,10 @@ use std::{
 use serde_json::Value;
 use tidegate::config::Config;
 use tidegate_calls::{
-    health::Health, keys::Keys, status_beat::keep_status, worker_status::WorkerFacts,
+    health::Health,
+    keys::Keys,
+    status_beat::keep_status,
+    worker_status::{Configuration, WorkerFacts},
 };
 use tidegate_providers::Providers;
 use tidegate_quota::Quota;
@@ -28,10 +31,14 @@ use crate::{
 
 /// Workers that do all that a worker does in the registry, and nothing else. They have one
 /// connection together.
-fn simulated(quota: &Quota, workers: u32, about: &WorkerFacts) -> JoinSet<()> {
+fn simulated(
+    quota: &Quota,
+    workers: u32,
+    (about, settings): (&WorkerFacts, &Configuration),
+) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for number in 0..workers {
-        let (quota, about) = (quota.clone(), about.clone());
+        let (quota, about, settings) = (quota.clone(), about.clone(), settings.clone());
         tasks.spawn(async move {
             // Workers do not all start at once.
             tokio::time::sleep(Duration::from_millis(5) * number).await;
@@ -39,7 +46,8 @@ fn simulated(quota: &Quota, workers: u32, about: &WorkerFacts) -> JoinSet<()> {
             let (keys, health, providers) =
                 (Keys::default(), Health::default(), Providers::default());
             let place = (worker.as_str(), "default/tidegate");
-            let status = keep_status((&keys, &providers, &quota, &health), place, about, never());
+            let parts = (&keys, &providers, &quota, &health);
+            let status = keep_status(parts, place, (about, &settings), never());
             tokio::join!(status, quota.keep_alive(&worker, never())).1.unwrap();
         });
     }
@@ -101,10 +109,9 @@ async fn a_large_fleet_is_seen_at_once_and_costs_a_worker_nothing() {
     let about = WorkerFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         slots: 200,
-        fingerprint: config.fingerprint(),
         ..WorkerFacts::default()
     };
-    let mut tasks = simulated(&quota, workers, &about);
+    let mut tasks = simulated(&quota, workers, (&about, &config.shared_settings()));
     let all = usize::try_from(workers).unwrap() + 1;
     // Each worker hears once, soon after its start, how all others are configured.
     let bytes_sent = || server(fleet.own_redis.as_ref().unwrap())["total_net_output_bytes"];

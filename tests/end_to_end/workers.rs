@@ -12,7 +12,7 @@ use tidegate_calls::{
     health::Health,
     keys::Keys,
     status_beat::keep_status,
-    worker_status::{self, WorkerFacts},
+    worker_status::{self, Configuration, WorkerFacts},
 };
 use tidegate_providers::Providers;
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
@@ -77,7 +77,8 @@ async fn a_fleet_that_does_nothing_asks_for_little() {
             let about =
                 WorkerFacts { version: "0.1.0".to_owned(), slots: 200, ..WorkerFacts::default() };
             let parts = (&keys, &providers, &quota, &health);
-            let status = keep_status(parts, (&worker, "tidegate"), about, never());
+            let told = (about, &Configuration::new());
+            let status = keep_status(parts, (&worker, "tidegate"), told, never());
             tokio::join!(status, quota.keep_holds(), quota.keep_alive(&worker, never())).2.unwrap();
         });
     }

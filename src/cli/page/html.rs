@@ -259,7 +259,7 @@ fn render_workers(workers: &[WorkerView]) -> Markup {
                     td .number { (count(worker.failed())) }
                 } } }
             } } }
-            @if differ { p .bad { "the workers' limits differ: `tidegate doctor` says in what" } }
+            @if differ { p .bad { "the workers are configured differently: `tidegate doctor` says in what" } }
         }
     }
 }

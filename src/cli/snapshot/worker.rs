@@ -17,7 +17,7 @@ use tidegate_types::ModelId;
 pub(in crate::cli) struct WorkerView {
     pub(in crate::cli) worker: String,
     pub(in crate::cli) version: String,
-    /// The fingerprint of its limits; equal within one fleet.
+    /// The fingerprint of its configuration; equal within one fleet.
     pub(in crate::cli) configuration: String,
     pub(in crate::cli) queue: String,
     /// Seconds since its start.
@@ -35,7 +35,7 @@ impl WorkerView {
         Self {
             worker: worker.to_owned(),
             version: card.about.version.clone(),
-            configuration: card.about.fingerprint.clone(),
+            configuration: card.configured.clone(),
             queue: card.queue.clone(),
             seconds: started.elapsed().unwrap_or_default().as_secs(),
             slots: card.about.slots,
