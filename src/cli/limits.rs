@@ -3,12 +3,13 @@
 use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, Subcommand, value_parser};
 use serde_json::{Value, json};
-use tidegate_quota::{Change, Limited, ModelQuota, PerLimit, Quota, Snapshot, store::LimitChanges};
+use tidegate_quota::{Limited, ModelQuota, PerLimit, Quota, Snapshot};
 use tidegate_types::ModelId;
 
 use crate::config::{Config, duration::HumanDuration};
 
 use super::{
+    actions,
     exit::{Outcome, usage},
     format::{count, duration},
     output::{self, Table},
@@ -88,41 +89,17 @@ impl clap::FromArgMatches for Flags {
     }
 }
 
-impl Set {
-    fn check(&self) -> anyhow::Result<LimitChanges> {
-        let given = &self.flags.0;
-        if given.iter().all(|(_, limit)| limit.is_none()) {
-            let flags = Limited::ALL.map(|limited| format!("--{}", limited.key())).join(", ");
-            return Err(usage(format!("no limit is given; give at least one of {flags}")));
-        }
-        if let Some((limited, _)) = given.iter().find(|(_, limit)| **limit == Some(0)) {
-            let (key, model) = (limited.key(), &self.model);
-            return Err(usage(format!(
-                "--{key} is 0, which would admit nothing; use `tidegate pause {model}` to stop the calls"
-            )));
-        }
-        if self.length.is_some_and(|length| length.is_zero()) {
-            return Err(usage("--for is 0; write a length of time such as 1h"));
-        }
-        Ok(given.map(|limit| limit.map_or(Change::Keep, Change::Set)))
-    }
-}
-
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let limiter = config.quota()?;
     match args.action {
         None => show(&limiter, args.model.as_deref(), args.json).await,
         Some(Action::Set(set)) => {
-            let limits = set.check()?;
-            let model = quota::known(&limiter, &set.model)?;
-            let length = set.length.map(|length| *length);
-            // Set the end first: otherwise a failure in between would leave a limit without an end.
-            limiter.set_limits_expiry(&model, length).await.with_context(|| not_set(&model))?;
-            change(&limiter, &model, &limits, set.json).await?;
+            let model = set.carry_out(&limiter).await?;
+            show(&limiter, Some(model.as_str()), set.json).await?;
             if !set.json {
-                let ends = match length {
+                let ends = match set.length {
                     Some(length) => {
-                        let length = duration(length);
+                        let length = duration(*length);
                         format!("The configured limits return after {length}")
                     }
                     None => format!(
@@ -136,9 +113,8 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             Ok(Outcome::Done)
         }
         Some(Action::Clear { model, json }) => {
-            let model = quota::known(&limiter, &model)?;
-            change(&limiter, &model, &PerLimit::from_fn(|_| Change::Clear), json).await?;
-            limiter.set_limits_expiry(&model, None).await.with_context(|| not_set(&model))?;
+            let model = actions::clear_limits(&limiter, &model).await?;
+            show(&limiter, Some(model.as_str()), json).await?;
             if !json {
                 output::print_message(
                     "the configured limits are in force again for the whole fleet; tokens already used this minute still count",
@@ -149,18 +125,16 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     }
 }
 
-async fn change(
-    limiter: &Quota,
-    model: &ModelId,
-    changes: &LimitChanges,
-    json: bool,
-) -> anyhow::Result<()> {
-    limiter.set_limits(model, changes).await.with_context(|| not_set(model))?;
-    show(limiter, Some(model.as_str()), json).await.map(|_| ())
-}
-
-fn not_set(model: &ModelId) -> String {
-    format!("the limits of {model} could not be set; run `tidegate doctor`")
+impl Set {
+    async fn carry_out(&self, limiter: &Quota) -> anyhow::Result<ModelId> {
+        let limits = self.flags.0;
+        if limits.iter().all(|(_, limit)| limit.is_none()) {
+            let flags = Limited::ALL.map(|limited| format!("--{}", limited.key())).join(", ");
+            return Err(usage(format!("no limit is given; give at least one of {flags}")));
+        }
+        let length = self.length.map(|length| *length);
+        actions::set_limits(limiter, &self.model, limits, length).await
+    }
 }
 
 async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
@@ -223,30 +197,6 @@ mod tests {
         set: Set,
     }
 
-    fn set(flags: &[&str]) -> anyhow::Result<LimitChanges> {
-        let line: Line = clap::Parser::parse_from([&["set", "a:b"], flags].concat());
-        line.set.check()
-    }
-
-    #[test]
-    fn what_would_admit_nothing_or_change_nothing_is_refused() {
-        let nothing = set(&[]).unwrap_err().to_string();
-        assert!(
-            nothing.ends_with("one of --rpm, --itpm, --otpm, --tpm, --concurrent"),
-            "{nothing}"
-        );
-        let zero = set(&["--itpm", "0"]).unwrap_err().to_string();
-        assert!(zero.starts_with("--itpm is 0, which would admit nothing"), "{zero}");
-        assert!(
-            set(&["--rpm", "5", "--for", "0s"]).unwrap_err().to_string().contains("--for is 0")
-        );
-        let changes = set(&["--rpm", "5", "--concurrent", "2", "--for", "1h"]).unwrap();
-        assert_eq!(
-            (changes.window.requests, changes.window.input, changes.in_flight),
-            (Change::Set(5), Change::Keep, Change::Set(2))
-        );
-    }
-
     #[tokio::test]
     async fn a_limit_is_set_and_cleared() {
         let limits = Limits::default().with(Dimension::Combined, 1_000);
@@ -258,16 +208,28 @@ mod tests {
         )
         .unwrap();
         let limiter = Quota::in_memory([model.clone()], Options::default());
+        let set = async |flags: &[&str]| {
+            let line: Line = clap::Parser::parse_from([&["set", "a:b"], flags].concat());
+            line.set.carry_out(&limiter).await.map_err(|error| error.to_string())
+        };
+        let nothing = set(&[]).await.unwrap_err();
+        assert!(
+            nothing.ends_with("one of --rpm, --itpm, --otpm, --tpm, --concurrent"),
+            "{nothing}"
+        );
+        assert!(set(&["--rpm", "5", "--for", "0s"]).await.unwrap_err().contains("the time is 0"));
         let uncalled = rows(&model, &Snapshot::default());
         assert_eq!(
             uncalled,
             [("tpm", [Some(1_000), None, Some(980)])],
             "as the first call plans it"
         );
-        limiter.set_limits(&model.id, &set(&["--tpm", "100000"]).unwrap()).await.unwrap();
+        set(&["--tpm", "100000", "--concurrent", "2"]).await.unwrap();
         let seen = limiter.inspect(&model.id).await.unwrap();
-        assert_eq!(rows(&model, &seen), [("tpm", [Some(1_000), Some(100_000), Some(98_000)])]);
-        limiter.set_limits(&model.id, &PerLimit::from_fn(|_| Change::Clear)).await.unwrap();
+        let rows_set = rows(&model, &seen);
+        assert_eq!(rows_set[0], ("tpm", [Some(1_000), Some(100_000), Some(98_000)]));
+        assert_eq!(rows_set[1].1[1], Some(2));
+        actions::clear_limits(&limiter, "a:b").await.unwrap();
         let seen = limiter.inspect(&model.id).await.unwrap();
         assert_eq!(rows(&model, &seen), [("tpm", [Some(1_000), None, Some(980)])]);
     }

@@ -15,9 +15,11 @@
 //! * `follow`: follows a batch; `summary`: shows its end; `failed`: its failures by type;
 //!   `batch_report`: reads the report in its output; `webhook`: the delivery of its webhook
 //! * `fleet`: the services that know the state of batches
+//! * `actions`: what an operator does to models
 //! * `diagnosis`: the cause that holds a batch back; `trouble`: recent faults of calls; `keys`:
 //!   refused keys; `advice`: remedies
 
+mod actions;
 mod advice;
 mod agreement;
 mod ask;

@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
 use serde_json::json;
 use tidegate_types::ModelId;
 
 use crate::config::{Config, duration::HumanDuration};
 
-use super::{
-    exit::{Outcome, usage},
-    format, output, quota,
-};
+use super::{actions, exit::Outcome, format, output};
 
 /// Close a model's gate for the whole fleet
 #[derive(Debug, clap::Args)]
@@ -31,29 +27,9 @@ pub(super) struct PauseArgs {
 
 pub(super) async fn pause(args: PauseArgs, config: &Config) -> anyhow::Result<Outcome> {
     let length = args.length.map(|length| *length);
-    if length.is_some_and(|length| length.is_zero()) {
-        return Err(usage(
-            "--for is 0; write a length of time such as 60s, or use `tidegate resume`",
-        ));
-    }
-    let longest = config.gate.pause_ttl;
-    if length.is_some_and(|length| length > *longest) {
-        return Err(usage(format!(
-            "--for is at most {longest} (gate.pause-ttl); leave it out to pause until `tidegate resume {}`",
-            args.model
-        )));
-    }
-    let quota = config.quota()?;
-    let model = quota::known(&quota, &args.model)?;
-    let reason = args.reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let failed = || format!("{model} could not be paused; run `tidegate doctor`");
-    let closed = match length {
-        Some(length) => Some(quota.pause(&model, length, &reason).await.with_context(failed)?),
-        None => {
-            quota.hold_model(&model, &reason).await.with_context(failed)?;
-            None
-        }
-    };
+    let limiter = config.quota()?;
+    let (model, closed) =
+        actions::pause(config, &limiter, &args.model, length, &args.reason).await?;
     if args.json {
         let seconds = closed.map(|closed| closed.as_secs_f64());
         output::print_json(&json!({ "model": model, "paused_seconds": seconds }))?;
@@ -85,10 +61,7 @@ pub(super) struct ResumeArgs {
 }
 
 pub(super) async fn resume(args: ResumeArgs, config: &Config) -> anyhow::Result<Outcome> {
-    let quota = config.quota()?;
-    let model = quota::known(&quota, &args.model)?;
-    let failed = || format!("{model} could not be resumed; run `tidegate doctor`");
-    quota.resume(&model).await.with_context(failed)?;
+    let model = actions::resume(&config.quota()?, &args.model).await?;
     if args.json {
         output::print_json(&json!({ "model": model, "paused_seconds": 0.0 }))?;
     } else {

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use crate::config::Config;
 
 use super::{
+    actions,
     exit::{Outcome, usage},
     output,
     snapshot::{Snapshot, SnapshotCache},
@@ -88,12 +89,14 @@ async fn live(cache: &SnapshotCache, terminal: &mut DefaultTerminal) -> anyhow::
 async fn steer(cache: &SnapshotCache, choice: Choice<'_>, pause: bool) -> String {
     let (what, done) = match choice {
         Choice::Model(model) => {
-            let id = &model.model;
+            let id = model.model.as_str();
             let done = match pause {
-                true => cache.quota.hold_model(id, REASON).await,
-                false => cache.quota.resume(id).await,
+                true => {
+                    actions::pause(&cache.config, &cache.quota, id, None, REASON).await.map(drop)
+                }
+                false => actions::resume(&cache.quota, id).await.map(drop),
             };
-            (id.to_string(), done.map_err(anyhow::Error::from))
+            (id.to_owned(), done)
         }
         Choice::Batch(batch) => {
             let signal = if pause { "pause" } else { "resume" };

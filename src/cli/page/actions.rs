@@ -5,10 +5,12 @@ use std::{fmt, time::Duration};
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use tidegate_quota::{Change, Limited, PerLimit, Quota};
-use tidegate_types::ModelId;
+use tidegate_quota::{Limited, PerLimit, Quota};
 
-use crate::cli::{format, quota, snapshot::SnapshotCache};
+use crate::{
+    cli::{actions, format, snapshot::SnapshotCache},
+    config::Config,
+};
 
 /// The longest duration of an override.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);
@@ -75,48 +77,27 @@ impl Action {
     /// A sentence for the user: what is unknown or does not answer.
     pub(super) async fn carry_out(&self, cache: &SnapshotCache) -> anyhow::Result<()> {
         match (&self.model, &self.batch) {
-            (Some(model), None) => {
-                self.on_model(&cache.quota, &quota::known(&cache.quota, model)?).await
-            }
+            (Some(model), None) => self.on_model(&cache.config, &cache.quota, model).await,
             (None, Some(batch)) => self.on_batch(cache, batch).await,
             _ => bail!("name a model or a batch, and one of them"),
         }
     }
 
-    async fn on_model(&self, limiter: &Quota, model: &ModelId) -> anyhow::Result<()> {
+    async fn on_model(&self, config: &Config, limiter: &Quota, model: &str) -> anyhow::Result<()> {
         let length = self.length()?;
         match self.action {
             What::Pause => {
-                let why = self.why.split_whitespace().collect::<Vec<_>>().join(" ");
-                let why = if why.is_empty() { "paused from the page".to_owned() } else { why };
-                match length {
-                    Some(length) => {
-                        let closed = limiter.pause(model, length, &why).await?;
-                        if closed + Duration::from_secs(1) < length {
-                            bail!(
-                                "paused for {} and no longer (gate.pause-ttl); choose \"until it is taken back\" for more",
-                                format::duration(closed)
-                            );
-                        }
-                    }
-                    None => limiter.hold_model(model, &why).await?,
-                }
-                Ok(())
+                let why = Some(self.why.as_str()).filter(|why| !why.trim().is_empty());
+                let why = why.unwrap_or("paused from the page");
+                actions::pause(config, limiter, model, length, why).await.map(drop)
             }
-            What::Resume => Ok(limiter.resume(model).await?),
+            What::Resume => actions::resume(limiter, model).await.map(drop),
             What::SetLimit => {
                 let (wanted, value) = self.limit()?;
-                let changes = PerLimit::from_fn(|limited| {
-                    if limited == wanted { Change::Set(value) } else { Change::Keep }
-                });
-                // Set the end first: otherwise a failure in between would leave a limit without an end.
-                limiter.set_limits_expiry(model, length).await?;
-                Ok(limiter.set_limits(model, &changes).await?)
+                let limits = PerLimit::from_fn(|limited| (limited == wanted).then_some(value));
+                actions::set_limits(limiter, model, limits, length).await.map(drop)
             }
-            What::ClearLimits => {
-                limiter.set_limits(model, &PerLimit::from_fn(|_| Change::Clear)).await?;
-                Ok(limiter.set_limits_expiry(model, None).await?)
-            }
+            What::ClearLimits => actions::clear_limits(limiter, model).await.map(drop),
             What::Cancel | What::Retry => bail!("that is done to batches"),
         }
     }
@@ -158,11 +139,8 @@ impl Action {
         let limited = Limited::ALL.into_iter().find(|limited| limited.key() == name);
         let keys = Limited::ALL.map(Limited::key).join(", ");
         let limited = limited.with_context(|| format!("limit must be one of {keys}"))?;
-        match self.value {
-            None => bail!("value is missing: what {name} is to be"),
-            Some(0) => bail!("{name} of 0 would admit nothing; pause the model instead"),
-            Some(value) => Ok((limited, value)),
-        }
+        let value = self.value.with_context(|| format!("value is missing: what {name} is to be"));
+        Ok((limited, value?))
     }
 }
 
@@ -172,6 +150,7 @@ mod tests {
 
     use serde_json::json;
     use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options};
+    use tidegate_types::ModelId;
 
     use super::*;
 
@@ -184,7 +163,8 @@ mod tests {
         let quota = Quota::in_memory([model], Options::default());
         let act = async |action: serde_json::Value| {
             let action: Action = serde_json::from_value(action).unwrap();
-            action.on_model(&quota, &id).await.map_err(|error| error.to_string())
+            let done = action.on_model(&Config::default(), &quota, "a:b").await;
+            done.map_err(|error| error.to_string())
         };
         act(json!({"action": "pause", "why": "a \n holiday"})).await.unwrap();
         let seen = quota.inspect(&id).await.unwrap();
@@ -215,6 +195,7 @@ mod tests {
             (json!({"action": "set_limit", "limit": "tpm"}), "value is missing"),
             (json!({"action": "set_limit", "limit": "tpm", "value": 0}), "would admit nothing"),
             (json!({"action": "pause", "seconds": 0}), "from 1 to"),
+            (json!({"action": "pause", "seconds": 600}), "at most 5m (gate.pause-ttl)"),
             (json!({"action": "cancel"}), "done to batches"),
         ] {
             let error = act(bad).await.unwrap_err();

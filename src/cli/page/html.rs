@@ -1,23 +1,30 @@
 //! Renders the page's HTML from a snapshot alone.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use maud::{DOCTYPE, Markup, html};
 use tidegate_calls::worker_status::RefusedKey;
 use tidegate_types::seconds_since_1970;
 
 use super::chart::CHARTS;
-use crate::cli::{
-    format::{self, cost, count, dollars, duration, percent, ratio, seconds},
-    keys,
-    snapshot::{BatchView, BudgetView, LimitView, ModelView, Snapshot, WorkerView},
+use crate::{
+    cli::{
+        format::{self, cost, count, dollars, duration, percent, ratio, seconds},
+        keys,
+        snapshot::{BatchView, BudgetView, LimitView, ModelView, Snapshot, WorkerView},
+    },
+    config::duration::HumanDuration,
 };
 
 /// The note in place of buttons.
 const NO_ACTIONS: &str = "To pause, resume and set limits from here, name the variable of a token in dashboard.token-env.";
 
-/// Renders the whole page. `may_act` is whether a token is configured, so that there are buttons.
-pub(super) fn page(seen: &Snapshot, may_act: bool) -> Markup {
+/// Renders the whole page. `may_act` is whether a token is configured, so that there are buttons;
+/// `longest_pause` is gate.pause-ttl.
+pub(super) fn page(seen: &Snapshot, may_act: bool, longest_pause: HumanDuration) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -36,7 +43,7 @@ pub(super) fn page(seen: &Snapshot, may_act: bool) -> Markup {
                     span #state .faint role="status" { "as of when it was loaded" }
                 }
                 main #fleet { (fleet(seen, may_act)) }
-                @if may_act { (dialog()) }
+                @if may_act { (dialog(longest_pause)) }
             }
         }
     }
@@ -298,8 +305,14 @@ fn button(action: &str, what: OnWhat<'_>, ask: &str) -> Markup {
     }
 }
 
-/// The dialog for an action's fields; the script shows the needed ones.
-fn dialog() -> Markup {
+/// The times that the dialog offers, besides the longest pause: 10 minutes, an hour, 4 hours and a day.
+const LENGTHS: [u64; 4] = [600, 3_600, 4 * 3_600, 24 * 3_600];
+
+/// The dialog for an action's fields; the script shows the needed ones, and for a pause no time beyond
+/// the longest.
+fn dialog(longest_pause: HumanDuration) -> Markup {
+    let longest = longest_pause.as_secs();
+    let lengths: BTreeSet<u64> = LENGTHS.into_iter().chain([longest]).collect();
     html! {
         dialog #ask aria-labelledby="asked" {
             form method="dialog" {
@@ -307,12 +320,11 @@ fn dialog() -> Markup {
                 label data-field="value" { "limit a minute, as the provider states it"
                     input name="value" type="number" min="1" step="1"; }
                 label data-field="for" { "for"
-                    select name="for" {
+                    select name="for" data-longest-pause=(longest) {
                         option value="" { "until it is taken back" }
-                        option value="600" { "10 minutes" }
-                        option value="3600" { "an hour" }
-                        option value="14400" { "4 hours" }
-                        option value="86400" { "a day" }
+                        @for length in lengths {
+                            option value=(length) { (HumanDuration(Duration::from_secs(length))) }
+                        }
                     } }
                 label data-field="why" { "why" input name="why" maxlength="200" autocomplete="off"; }
                 label data-field="token" { "token (dashboard.token-env)"
@@ -334,8 +346,11 @@ mod tests {
 
     #[test]
     fn the_page_says_what_the_snapshot_says() {
-        let text = page(&busy(), true).into_string();
+        let longest_pause = HumanDuration(Duration::from_secs(300));
+        let text = page(&busy(), true, longest_pause).into_string();
         for part in [
+            "data-longest-pause=\"300\"",
+            "<option value=\"300\">5m</option><option value=\"600\">10m</option>",
             "running at 97.0 % of openai:gpt-4.1-mini; tokens bind",
             "margin 0.98",
             "<b>1,250</b> of 5,000",
@@ -351,7 +366,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let text = page(&busy(), false).into_string();
+        let text = page(&busy(), false, longest_pause).into_string();
         assert!(!text.contains("data-action") && text.contains("dashboard.token-env"), "{text}");
     }
 
@@ -359,7 +374,7 @@ mod tests {
     fn what_others_have_named_is_text() {
         let mut seen = busy();
         seen.batches[0].batch.id = "<script>alert(1)</script>".to_owned();
-        let text = page(&seen, true).into_string();
+        let text = page(&seen, true, HumanDuration(Duration::from_secs(300))).into_string();
         assert!(text.contains("&lt;script&gt;alert(1)"), "{text}");
         assert!(!text.contains("<script>alert"), "{text}");
         // The policy forbids inline styles and inline scripts.

@@ -47,6 +47,11 @@ function ask(button) {
   for (const field of dialog.querySelectorAll("[data-field]")) {
     field.hidden = !fields.includes(field.dataset.field);
   }
+  const lengths = dialog.querySelector("[name=for]");
+  for (const it of lengths.options) {
+    it.hidden = it.disabled =
+      wanted.action === "pause" && Number(it.value) > Number(lengths.dataset.longestPause);
+  }
   dialog.querySelector("form").reset();
   dialog.querySelector("[name=value]").value = wanted.value || "";
   document.getElementById("asked").textContent = button.getAttribute("aria-label");

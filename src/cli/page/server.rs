@@ -135,7 +135,8 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
 
 async fn whole_page(State(shared): State<Arc<Shared>>) -> Html<String> {
     let seen = shared.cache.get().await;
-    Html(html::page(&seen, shared.access.token.is_some()).into_string())
+    let longest_pause = shared.cache.config.gate.pause_ttl;
+    Html(html::page(&seen, shared.access.token.is_some(), longest_pause).into_string())
 }
 
 async fn json(State(shared): State<Arc<Shared>>) -> Response {
