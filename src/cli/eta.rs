@@ -14,8 +14,12 @@
 //! pace says little: then the estimate lies between the quota's time with the free capacity, if bursts
 //! are possible, and without it.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant, SystemTime},
+};
 
+use futures::future::join_all;
 use tidegate_quota::{Amounts, Limited, ModelQuota, PerDimension, Snapshot};
 use tidegate_types::{Charge, Lane, ModelId, Spend};
 use tidegate_workflows::contract::Progress;
@@ -26,8 +30,9 @@ use super::{
     format,
 };
 
-/// Maximum number of other batches that are asked for their remaining work, when one batch is
-/// shown.
+/// Maximum number of running batches among which those of the same model are looked for, and of those
+/// that are then asked for their remaining work.
+const LISTED: usize = 100;
 const OTHERS: usize = 8;
 
 /// Interval between reads of the quota while a batch is followed.
@@ -202,34 +207,56 @@ pub(in crate::cli) async fn time_left(
         return format::parse_time(progress.eta.as_deref()).and_then(format::time_until);
     };
     let (model, seen) = look.quota.as_ref()?;
-    Some(own.time_left(&estimate_others(fleet, id, (model, seen)).await))
+    let others = estimate_others(fleet, id, (model, seen), &mut Classes::new()).await;
+    Some(own.time_left(&others))
 }
 
-/// Needs of the other running batches of this model.
+/// The classes of running batches, by id; they do not change.
+type Classes = HashMap<String, Class>;
+
+/// Needs of the other running batches of this model. Reads the inputs of those that `classes` does not
+/// have.
 async fn estimate_others(
     Fleet { config, limiter, temporal }: Fleet<'_>,
     id: &str,
     quota: (&ModelQuota, &Snapshot),
+    classes: &mut Classes,
 ) -> Vec<Estimate> {
-    let running = temporal.running().await.unwrap_or_default();
+    let mut running = temporal.running(LISTED).await.unwrap_or_default();
+    running.retain(|other| other != id);
+    classes.retain(|known, _| running.contains(known));
+    let unknown = running.iter().filter(|other| !classes.contains_key(*other));
+    let read = join_all(unknown.map(|other| async move {
+        let input = temporal.input(other).await.ok()?;
+        Some((other.clone(), diagnosis::read_class(&input, config)))
+    }));
+    let read = read.await;
+    classes.extend(read.into_iter().flatten());
     let same = |model: &ModelId| {
         let found = limiter.models().find(|it| it.id == *model);
         found.is_some_and(|found| quota_of(found) == quota_of(quota.0))
     };
     let mut others = Vec::new();
-    for other in running.iter().filter(|other| *other != id).take(OTHERS) {
-        let Ok(input) = temporal.input(other).await else { continue };
-        let class = diagnosis::read_class(&input, config);
-        if !class.models.first().is_some_and(same) {
-            continue;
-        }
+    for (other, class) in of_models(&running, classes, same) {
         let progress = temporal.progress(other).await.ok().filter(|progress| !progress.paused);
         let now = SystemTime::now();
         others.extend(
-            progress.and_then(|progress| Estimate::from_progress(&class, &progress, quota, now)),
+            progress.and_then(|progress| Estimate::from_progress(class, &progress, quota, now)),
         );
     }
     others
+}
+
+/// At most [`OTHERS`] of the running batches, whose first model is one of the wanted.
+fn of_models<'a>(
+    running: &'a [String],
+    classes: &'a Classes,
+    is_wanted: impl Fn(&ModelId) -> bool,
+) -> Vec<(&'a str, &'a Class)> {
+    let of_class = |id: &'a String| Some((id.as_str(), classes.get(id)?));
+    let wanted = running.iter().filter_map(of_class);
+    let wanted = wanted.filter(|(_, class)| class.models.first().is_some_and(&is_wanted));
+    wanted.take(OTHERS).collect()
 }
 
 /// Estimates the end of the batch that is followed.
@@ -243,6 +270,8 @@ pub(in crate::cli) struct EtaTracker<'a> {
     held: Option<String>,
     /// Use of the documents under way.
     under_way: Spend,
+    /// The classes of the other running batches.
+    classes: Classes,
     others: Vec<Estimate>,
 }
 
@@ -256,6 +285,7 @@ impl<'a> EtaTracker<'a> {
             quota: None,
             held: None,
             under_way: Spend::default(),
+            classes: Classes::new(),
             others: Vec::new(),
         }
     }
@@ -308,7 +338,8 @@ impl<'a> EtaTracker<'a> {
         let held = |(model, seen): &(_, _)| diagnosis::held(model, seen, &holds);
         self.held = self.quota.as_ref().and_then(held);
         if let Some((model, seen)) = &self.quota {
-            self.others = estimate_others(self.fleet, self.id, (model, seen)).await;
+            let quota = (model, seen);
+            self.others = estimate_others(self.fleet, self.id, quota, &mut self.classes).await;
         }
     }
 }

@@ -28,9 +28,6 @@ use tidegate_workflows::{
 
 use super::connection::Temporal;
 
-/// Maximum length of the list of running batches.
-const MANY: usize = 10_000;
-
 /// Most bytes of a batch's input: the limit of Temporal's servers for a payload.
 const MAX_INPUT_BYTES: usize = 2 << 20;
 
@@ -356,13 +353,13 @@ impl Temporal {
         Ok(counted.groups().iter().filter_map(one).collect())
     }
 
-    /// The ids of running batches; at most the newest 10,000.
+    /// The ids of the newest running batches.
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub async fn running(&self) -> anyhow::Result<Vec<String>> {
+    pub async fn running(&self, limit: usize) -> anyhow::Result<Vec<String>> {
         let query = format!("WorkflowType = '{PROCESS_DOCUMENTS}' AND ExecutionStatus = 'Running'");
-        let options = WorkflowListOptions::builder().limit(MANY).build();
+        let options = WorkflowListOptions::builder().limit(limit).build();
         let listed = self.client().list_workflows(query, options);
         let ids: Result<Vec<String>, _> =
             listed.map_ok(|seen| seen.id().to_owned()).try_collect().boxed().await;

@@ -222,3 +222,20 @@ fn what_a_call_uses_is_the_batchs_own_unless_the_bound_on_output_counts() {
         "of calls that are settled"
     );
 }
+
+#[test]
+fn batches_of_other_models_do_not_count_among_those_that_are_asked() {
+    let running: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+    let class = |number: usize| {
+        let model = if number.is_multiple_of(3) { "a:b" } else { "c:d" };
+        let mut class = Class::default();
+        class.models.push(model.parse().unwrap());
+        class
+    };
+    let unread = 3;
+    let read = (0..40).filter(|number| *number != unread);
+    let classes = read.map(|number| (number.to_string(), class(number))).collect();
+    let asked = of_models(&running, &classes, |model| model.as_str() == "a:b");
+    let asked: Vec<&str> = asked.into_iter().map(|(id, _)| id).collect();
+    assert_eq!(asked, ["0", "6", "9", "12", "15", "18", "21", "24"]);
+}
