@@ -13,11 +13,8 @@ use temporalio_client::{
     Client, UntypedQuery, UntypedSignal, UntypedWorkflow, UntypedWorkflowHandle,
     WorkflowCancelOptions, WorkflowCountAggregationGroup, WorkflowCountOptions,
     WorkflowDescribeOptions, WorkflowExecutionDescription, WorkflowExecutionStatus as Status,
-    WorkflowGetResultOptions, WorkflowListOptions, WorkflowQueryOptions, WorkflowSignalOptions,
-    WorkflowStartOptions,
-    errors::{
-        WorkflowGetResultError, WorkflowInteractionError, WorkflowQueryError, WorkflowStartError,
-    },
+    WorkflowListOptions, WorkflowQueryOptions, WorkflowSignalOptions, WorkflowStartOptions,
+    errors::{WorkflowInteractionError, WorkflowQueryError, WorkflowStartError},
     tonic::Code,
 };
 use temporalio_common::data_converters::{PayloadConverter, RawValue};
@@ -26,7 +23,10 @@ use tidegate_workflows::{
     input::BatchInput,
 };
 
-use super::connection::Temporal;
+use super::{
+    connection::Temporal,
+    run_end::{NoResult, no_such_batch},
+};
 
 /// Most bytes of a batch's input: the limit of Temporal's servers for a payload.
 const MAX_INPUT_BYTES: usize = 2 << 20;
@@ -253,21 +253,12 @@ impl Temporal {
         run: UntypedWorkflowHandle<Client>,
         id: &str,
     ) -> anyhow::Result<Ending> {
-        match run.get_result(WorkflowGetResultOptions::builder().build()).boxed().await {
-            Ok(value) => Ok(Ending::Completed(Box::new(parse(value)?))),
-            Err(WorkflowGetResultError::Failed(error)) => Ok(Ending::Broken(join_causes(&error))),
-            Err(WorkflowGetResultError::Cancelled { details }) => Ok(parse(details.into_raw())
-                .map_or_else(
-                    |_| Ending::Broken("it was cancelled".to_owned()),
-                    |progress| Ending::Cancelled(Box::new(progress)),
-                )),
-            Err(WorkflowGetResultError::Terminated { .. }) => {
-                Ok(Ending::Broken("it was terminated".to_owned()))
-            }
-            Err(WorkflowGetResultError::TimedOut) => Ok(Ending::Broken("it timed out".to_owned())),
-            Err(WorkflowGetResultError::NotFound(_)) => Err(no_such_batch(id)),
-            Err(error) => Err(self.server_error(&error.to_string())),
-        }
+        Ok(match self.result_of(run, id).await? {
+            Ok(value) => Ending::Completed(Box::new(parse(value)?)),
+            Err(NoResult { why, details }) => details
+                .and_then(|details| parse(details).ok())
+                .map_or(Ending::Broken(why), |progress| Ending::Cancelled(Box::new(progress))),
+        })
     }
 
     /// One batch, as the server describes it.
@@ -367,26 +358,8 @@ impl Temporal {
     }
 }
 
-pub(super) fn no_such_batch(id: &str) -> anyhow::Error {
-    anyhow!("there is no batch called {id}; `tidegate status` lists them")
-}
-
 fn no_running_batch(id: &str) -> anyhow::Error {
     anyhow!("no batch called {id} runs; `tidegate status` lists them")
-}
-
-/// The messages of a failure and its causes, without repetitions.
-pub(super) fn join_causes(error: &temporalio_common::error::IncomingError) -> String {
-    let mut texts = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let failure = error.failure();
-        if !failure.message.is_empty() && texts.last() != Some(&failure.message) {
-            texts.push(failure.message.clone());
-        }
-        next = error.cause();
-    }
-    texts.join(": ")
 }
 
 /// Says that a batch's input is larger than Temporal takes, and which field is the largest; `None` if it

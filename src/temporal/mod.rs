@@ -8,6 +8,7 @@
 //! * `codec`: passes payloads through a codec server
 //! * `undecodable`: activities whose input cannot be decoded
 //! * `batch`: start, query and signal batches, and their end
+//! * `run_end`: the end of a workflow's run
 //! * `submit`: makes one call durable, by an id
 //! * `live`: a batch's progress at this moment
 //! * `pending`: the activities that a batch waits for
@@ -19,6 +20,7 @@ mod codec;
 mod connection;
 mod live;
 mod pending;
+mod run_end;
 mod submit;
 mod undecodable;
 mod versions;

@@ -19,7 +19,7 @@ use temporalio_common::protos::{
 use tidegate_activities::attempt::AttemptState;
 use tidegate_workflows::contract::FailureDetails;
 
-use super::{batch::no_such_batch, connection::Temporal};
+use super::{connection::Temporal, run_end::no_such_batch};
 
 /// Children that are described at once.
 const AT_ONCE: usize = 8;

@@ -1,22 +1,22 @@
 //! Makes one call durable, by an id: as an activity without a workflow, or as a workflow if the server
 //! does not support such activities.
 
-use anyhow::Context;
 use futures::FutureExt;
 use serde_json::Value;
 use temporalio_client::{
     ActivityDescribeOptions, ActivityExecutionInfoLike as _, ActivityIdConflictPolicy,
-    ActivityIdReusePolicy, ActivityStartOptions, UntypedWorkflow, WorkflowGetResultOptions,
-    WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowStartOptions,
-    errors::{ActivityResultError, StartActivityError, WorkflowGetResultError, WorkflowStartError},
+    ActivityIdReusePolicy, ActivityStartOptions, UntypedWorkflow, WorkflowIdConflictPolicy,
+    WorkflowIdReusePolicy, WorkflowStartOptions,
+    errors::{ActivityResultError, StartActivityError, WorkflowStartError},
     tonic::Code,
 };
 use temporalio_common::UntypedActivity;
 use tidegate_workflows::{contract::SubmittedCall, policy};
 
 use super::{
-    batch::{join_causes, json, parse},
+    batch::{json, parse},
     connection::Temporal,
+    run_end::{NoResult, join_causes},
 };
 
 /// The outcome of a submission.
@@ -80,8 +80,13 @@ impl Temporal {
             Err(ActivityResultError::ActivityFailed(error)) => {
                 Submitted::Failed(join_causes(&error))
             }
-            Err(ActivityResultError::Cancelled { .. }) => cancelled(),
-            Err(ActivityResultError::Terminated) => terminated(),
+            Err(ActivityResultError::Cancelled { .. }) => {
+                Submitted::Failed("it was cancelled".to_owned())
+            }
+            Err(ActivityResultError::Terminated) => {
+                Submitted::Failed("it was terminated".to_owned())
+            }
+            Err(ActivityResultError::TimedOut(_)) => Submitted::Failed("it timed out".to_owned()),
             Err(error) => return Err(self.server_error(&error.to_string())),
         }))
     }
@@ -97,25 +102,14 @@ impl Temporal {
             Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => {}
             Err(error) => return Err(self.server_error(&error.to_string())),
         }
-        let given = serde_json::to_value(call).context("writing the call")?;
-        if self.first_input(id).await? != given {
+        // As for an activity, the lane is no part of the question.
+        let given = self.first_input(id).await?;
+        if given["activity"] != call.activity || given["input"] != call.input {
             return Ok(Submitted::Another);
         }
-        let run = self.handle(id);
-        Ok(match run.get_result(WorkflowGetResultOptions::builder().build()).boxed().await {
+        Ok(match self.result_of(self.handle(id), id).await? {
             Ok(value) => Submitted::Done(parse(value)?),
-            Err(WorkflowGetResultError::Failed(error)) => Submitted::Failed(join_causes(&error)),
-            Err(WorkflowGetResultError::Cancelled { .. }) => cancelled(),
-            Err(WorkflowGetResultError::Terminated { .. }) => terminated(),
-            Err(error) => return Err(self.server_error(&error.to_string())),
+            Err(NoResult { why, .. }) => Submitted::Failed(why),
         })
     }
-}
-
-fn cancelled() -> Submitted {
-    Submitted::Failed("it was cancelled".to_owned())
-}
-
-fn terminated() -> Submitted {
-    Submitted::Failed("it was terminated".to_owned())
 }

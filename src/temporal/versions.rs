@@ -15,7 +15,7 @@ use temporalio_common::protos::temporal::api::{
     workflowservice::v1::DescribeTaskQueueRequest,
 };
 
-use super::{batch::no_such_batch, connection::Temporal};
+use super::{connection::Temporal, run_end::no_such_batch};
 use crate::config::Version;
 
 /// Time since its last poll after which a worker is gone; a poll lasts a minute.

@@ -2,17 +2,10 @@
 
 use std::time::SystemTime;
 
-use futures::FutureExt;
-use temporalio_client::{
-    WorkflowExecutionStatus as Status, WorkflowGetResultOptions, errors::WorkflowGetResultError,
-};
+use temporalio_client::WorkflowExecutionStatus as Status;
 use tidegate_workflows::contract::Notify;
 
-use super::{
-    batch::{Batch, join_causes, status_name},
-    connection::Temporal,
-    pending::Pending,
-};
+use super::{batch::Batch, connection::Temporal, pending::Pending, run_end::NoResult};
 
 /// The state of a webhook.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,16 +33,10 @@ impl Temporal {
                 WebhookState::Pending(failure.map(|failure| failure.message), next)
             }
             Status::Completed => WebhookState::Delivered,
-            Status::Failed => {
-                let result = WorkflowGetResultOptions::builder().build();
-                match self.handle(&id).get_result(result).boxed().await {
-                    Err(WorkflowGetResultError::Failed(error)) => {
-                        WebhookState::GivenUp(join_causes(&error))
-                    }
-                    _ => WebhookState::GivenUp("it failed".to_owned()),
-                }
-            }
-            other => WebhookState::GivenUp(format!("it was {}", status_name(other))),
+            _ => match self.result_of(self.handle(&id), &id).await? {
+                Ok(_) => WebhookState::Delivered,
+                Err(NoResult { why, .. }) => WebhookState::GivenUp(why),
+            },
         }))
     }
 }

@@ -221,5 +221,9 @@ async fn where_no_activity_stands_alone_a_workflow_makes_the_call() {
     let lines = run_ask(&fleet, &["--max-output-tokens", "4000"], "One?\nTwo?\n").await;
     assert_eq!((lines.code, lines.lines.len()), (Some(0), 2), "{}", lines.complaint);
     assert_eq!(asked(&fleet), 3);
+    let flags = ["--max-output-tokens", "4000", "--lane", "batch"];
+    let again = run_ask(&fleet, &flags, "One?\nTwo?\n").await;
+    assert_eq!((again.code, again.lines), (Some(0), lines.lines), "{}", again.complaint);
+    assert_eq!(asked(&fleet), 3, "the lane is no part of the question");
     fleet.stop().await;
 }
