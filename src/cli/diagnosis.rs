@@ -68,7 +68,7 @@ impl Cause {
 pub(super) struct Diagnosis {
     pub(super) class: Class,
     pub(super) waits: Waits,
-    pub(super) progress: Option<Progress>,
+    pub(super) progress: Result<Progress, NoProgress>,
     /// The decisive model and its quota.
     pub(super) quota: Option<(ModelQuota, Snapshot)>,
     pub(super) troubles: Vec<Trouble>,
@@ -89,16 +89,18 @@ pub(super) async fn diagnose(fleet: Fleet<'_>, batch: &Batch) -> anyhow::Result<
     let mut waits = Waits::count(&pending, live.as_ref());
     let task_queue = batch.task_queue.as_str();
     let (versions, pinned) =
-        tokio::try_join!(temporal.versions(task_queue), temporal.pinned(&batch.id))?;
-    let idle = versions.idle(task_queue, &batch.id, pinned.as_ref());
+        tokio::join!(temporal.versions(task_queue), temporal.pinned(&batch.id));
+    let pinned = pinned?;
+    // A user who may not describe task queues is told the other causes; `doctor` names the right.
+    let versions = versions.ok();
+    let idle = versions.and_then(|it| it.idle(task_queue, &batch.id, pinned.as_ref()));
     let progress = temporal.progress(&batch.id).await;
     let no_worker = idle.or_else(|| {
         let live = cards.as_deref().ok();
         matches!(progress, Err(NoProgress::NoWorker))
             .then(|| advice::no_worker_among(temporal, task_queue, live))
     });
-    let progress = progress.ok();
-    let is_paused = progress.as_ref().is_some_and(|progress| progress.paused);
+    let is_paused = progress.as_ref().is_ok_and(|progress| progress.paused);
     let stopped = no_worker.clone().or_else(|| is_paused.then(|| paused(&waits, &batch.id)));
     let (quota, redis_away) = decisive_quota(limiter, &class).await;
     if quota.as_ref().is_some_and(|(_, seen)| others_wait(seen, &class.lane)) {
@@ -121,7 +123,13 @@ pub(super) async fn diagnose(fleet: Fleet<'_>, batch: &Batch) -> anyhow::Result<
         }
         _ => {
             let quota = quota.as_ref().map(|(model, seen)| (model, seen));
-            find_cause(&class, &waits, progress.as_ref(), stopped, (quota, &held, away, &troubles))
+            find_cause(
+                &class,
+                &waits,
+                progress.as_ref().ok(),
+                stopped,
+                (quota, &held, away, &troubles),
+            )
         }
     };
     // It is unknown when a paused model is resumed.

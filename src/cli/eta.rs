@@ -74,7 +74,8 @@ impl Estimate {
     /// Makes the estimate from a batch's diagnosis.
     pub(in crate::cli) fn from_diagnosis(look: &Diagnosis) -> Option<Self> {
         let (model, seen) = look.quota.as_ref()?;
-        Self::from_progress(&look.class, look.progress.as_ref()?, (model, seen), SystemTime::now())
+        let progress = look.progress.as_ref().ok()?;
+        Self::from_progress(&look.class, progress, (model, seen), SystemTime::now())
     }
 
     /// Makes the estimate from a running batch's progress. `None` before its first document is
@@ -199,7 +200,7 @@ pub(in crate::cli) async fn time_left(
     id: &str,
     look: &Diagnosis,
 ) -> Option<Duration> {
-    let progress = look.progress.as_ref().filter(|progress| !progress.paused)?;
+    let progress = look.progress.as_ref().ok().filter(|progress| !progress.paused)?;
     if look.cause.stands {
         return None;
     }

@@ -121,7 +121,9 @@ fn text(batch: &Batch, look: &Diagnosis, left: Option<Duration>) -> String {
         rows.push(("backing off", format!("{} after {kind}{words}", count(*documents))));
     }
     rows.extend(look.troubles.iter().map(|trouble| ("last fault", trouble.sentence())));
-    if let Some(progress) = look.progress.as_ref().filter(|progress| progress.totals.failed > 0) {
+    if let Some(progress) =
+        look.progress.as_ref().ok().filter(|progress| progress.totals.failed > 0)
+    {
         let counts = progress.totals.failures.by_count();
         let counts: Vec<_> =
             counts.iter().map(|(kind, n)| format!("{} × {kind}", count(*n))).collect();
@@ -166,7 +168,7 @@ fn value(batch: &Batch, look: &Diagnosis) -> Value {
         "next_attempt": waits.next.map(|(first, _)| format::rfc3339(first)),
         "last_attempt": waits.next.map(|(_, last)| format::rfc3339(last)),
         "faults": look.troubles.iter().map(Trouble::value).collect::<Vec<_>>(),
-        "failures": look.progress.as_ref().map(|progress| progress.totals.failures),
+        "failures": look.progress.as_ref().ok().map(|progress| progress.totals.failures),
         "quota": look.quota.as_ref().map(|(model, seen)| {
             ModelView::new(model, seen, Sources { cards: &look.cards, held: &look.held })
         }),

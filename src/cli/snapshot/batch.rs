@@ -43,21 +43,25 @@ pub(in crate::cli) struct BatchView {
 
 /// Queries a running batch; reads the result of an ended batch.
 pub(in crate::cli) async fn known(fleet: Fleet<'_>, batch: &Batch) -> Known {
-    let temporal = fleet.temporal;
     if batch.is_running() {
-        return match temporal.progress(&batch.id).await {
+        return match fleet.temporal.progress(&batch.id).await {
             Ok(progress) => Known::Progress(Box::new(progress)),
-            Err(NoProgress::NoWorker) => {
-                Known::Nothing(advice::no_worker(fleet, &batch.task_queue).await)
-            }
-            Err(NoProgress::Unknown) => Known::Nothing("it is gone".to_owned()),
-            Err(NoProgress::Failed(error)) => Known::Nothing(format!("{error:#}")),
+            Err(unknown) => Known::Nothing(reason(fleet, batch, &unknown).await),
         };
     }
-    match temporal.ending_of(batch).await {
+    match fleet.temporal.ending_of(batch).await {
         Ok(Ending::Completed(progress) | Ending::Cancelled(progress)) => Known::Progress(progress),
         Ok(Ending::Broken(why)) => Known::Nothing(why),
         Err(error) => Known::Nothing(format!("{error:#}")),
+    }
+}
+
+/// The reason why a running batch's progress is unknown.
+async fn reason(fleet: Fleet<'_>, batch: &Batch, unknown: &NoProgress) -> String {
+    match unknown {
+        NoProgress::NoWorker => advice::no_worker(fleet, &batch.task_queue).await,
+        NoProgress::Unknown => "it is gone".to_owned(),
+        NoProgress::Failed(error) => format!("{error:#}"),
     }
 }
 
@@ -76,10 +80,14 @@ pub(in crate::cli) async fn inspect_alone(fleet: Fleet<'_>, batch: Batch) -> Bat
 }
 
 async fn inspect_and_diagnose(fleet: Fleet<'_>, batch: Batch) -> (BatchView, Option<Diagnosis>) {
-    let mut known = known(fleet, &batch).await;
     let look = match batch.is_running() {
         true => diagnosis::diagnose(fleet, &batch).await.ok(),
         false => None,
+    };
+    let mut known = match look.as_ref().map(|look| &look.progress) {
+        Some(Ok(progress)) => Known::Progress(Box::new(progress.clone())),
+        Some(Err(unknown)) => Known::Nothing(reason(fleet, &batch, unknown).await),
+        None => known(fleet, &batch).await,
     };
     if let (Known::Progress(progress), Some(look)) = (&mut known, &look) {
         progress.totals.spend += look.waits.spent;
