@@ -38,8 +38,7 @@ impl BatchReport {
             if !progress.done {
                 return None;
             }
-            let storage = Storage::new(config.storage.roots.iter().map(String::as_str)).ok()?;
-            let output = storage.resolve(&progress.output).ok()?;
+            let output = Storage::new(config.roots()).ok()?.resolve(&progress.output).ok()?;
             let report = output.child("report.json").read_if_there().await.ok()??;
             let report = serde_json::from_slice::<Self>(&report).ok()?;
             (report.started_at == progress.started_at).then_some(report)
@@ -80,6 +79,10 @@ mod tests {
         );
         assert_eq!(said(&progress).await.as_deref(), Some("in the report"));
         assert_eq!(BatchReport::read(&config, &progress).await.full_price.as_deref(), Some("no"));
+        let mut door = Config::default();
+        door.serve.files = Some(config.storage.roots[0].clone());
+        let of_door = BatchReport::read(&door, &progress).await;
+        assert!(of_door.given_up.is_some(), "a batch of a door, whose files lie apart");
         let earlier = Some("2026-11-21T10:00:00Z".to_owned());
         assert_eq!(said(&Progress { started_at: earlier, ..progress.clone() }).await, None);
         assert_eq!(said(&Progress { done: false, ..progress }).await, None);

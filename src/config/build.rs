@@ -170,6 +170,11 @@ impl Config {
         self.models.iter().filter_map(stated).collect()
     }
 
+    /// The prefixes under which batches may read and write.
+    pub fn roots(&self) -> impl Iterator<Item = &str> {
+        self.storage.roots.iter().chain(&self.serve.files).map(String::as_str)
+    }
+
     /// The configured storage, and how often the fleet of this limiter may ask each host.
     ///
     /// # Errors
@@ -180,9 +185,7 @@ impl Config {
             anyhow::Ok((name.clone(), limit))
         };
         let hosts = self.storage.hosts.iter().map(limit).collect::<anyhow::Result<Vec<_>>>()?;
-        let roots = self.storage.roots.iter().chain(&self.serve.files).map(String::as_str);
-        let storage = Storage::new(roots);
-        Ok(storage
+        Ok(Storage::new(self.roots())
             .context("storage.roots or serve.files")?
             .with_rates(HostRates::new(quota, hosts)))
     }

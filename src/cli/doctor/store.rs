@@ -92,8 +92,7 @@ fn check_credential(credential: &Credential) -> Check {
 
 /// Checks whether workers with this configuration would refuse the location.
 fn check_roots(place: &str, config: &Config) -> Option<Check> {
-    let roots = config.storage.roots.iter().map(String::as_str);
-    let error = Storage::new(roots).ok()?.resolve(place).err()?;
+    let error = Storage::new(config.roots()).ok()?.resolve(place).err()?;
     matches!(&error, Error::Invalid(why) if why.contains("outside the allowed roots")).then(|| {
         Check::doubtful(
             "roots",

@@ -35,9 +35,7 @@ impl Faults<'_> {
     fn check_trusted(&mut self, key: &[&str], prefix: Option<&String>) {
         self.check_written(key, prefix);
         let Some(prefix) = prefix else { return };
-        let config = self.config;
-        let mut roots = config.storage.roots.iter().chain(&config.serve.files);
-        if let Some(root) = roots.find(|root| lies_under(prefix, root)) {
+        if let Some(root) = self.config.roots().find(|root| lies_under(prefix, root)) {
             let what = format!(
                 "is \"{}\", where batches may read and write, because it lies under {}; write a folder or a bucket that is under no root",
                 mask::url(prefix),
