@@ -82,7 +82,8 @@ async fn answer_endpoint(
     let query: HashMap<String, String> = url::form_urlencoded::parse(query).into_owned().collect();
     match route {
         Endpoint::Upload => {
-            Ok(Json(upload::store_upload(door, &place, request).await?.to_json()).into_response())
+            let keep = *door.config.serve.keep_files;
+            Ok(Json(upload::store_upload(keep, &place, request).await?.to_json()).into_response())
         }
         Endpoint::Files => file::list(&place, &query).await,
         Endpoint::File(id) => Ok(Json(file::find(&place, id).await?.0.to_json()).into_response()),
