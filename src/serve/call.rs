@@ -29,6 +29,7 @@ use super::{
     client_call::ClientCall,
     door::Door,
     in_turn::{Stop, admit, ask_in_turn, first_ask, request, retry_delay},
+    keys::Holder,
     problem::Problem,
     turn,
     usage_filter::UsageFilter,
@@ -73,9 +74,21 @@ pub(super) async fn answer(
     let route = &ways.route;
     let attempt = new_attempt(call, route);
     let ask = |request: Request| -> BoxFuture<'_, _> {
-        match ways.translated(&request.model) {
-            Some(question) => Box::pin(ask_translated(door, call, &attempt, question, request)),
-            None => Box::pin(ask_leave(door, &attempt, request)),
+        let is_first = request.ticket.is_none();
+        let (own_door, holder, own_attempt) =
+            (Arc::clone(door), Arc::clone(&call.holder), attempt.clone());
+        let (question, asked) = (ways.translated(&request.model).cloned(), request.clone());
+        let ask = async move {
+            match question {
+                Some(question) => {
+                    ask_translated(&own_door, &holder, &own_attempt, &question, asked).await
+                }
+                None => ask_leave(&own_door, &own_attempt, asked).await,
+            }
+        };
+        match is_first {
+            true => Box::pin(first_ask(door, &attempt, request, ask)),
+            false => Box::pin(ask),
         }
     };
     let (turn, model) = ask_in_turn(door, (call, line), route, &attempt, ask).await?;
@@ -86,10 +99,7 @@ pub(super) async fn answer(
 }
 
 /// Asks the limiter to admit the unchanged body.
-async fn ask_leave(door: &Arc<Door>, attempt: &Attempt, request: Request) -> Result<Turn, Stop> {
-    if request.ticket.is_none() {
-        return first_ask(door, attempt, request).await.map(Turn::Admitted);
-    }
+async fn ask_leave(door: &Door, attempt: &Attempt, request: Request) -> Result<Turn, Stop> {
     let admitted = admit(door, attempt, &request).await;
     admitted.map(Turn::Admitted).map_err(|held| Stop::from_held(&held, door))
 }
@@ -97,14 +107,14 @@ async fn ask_leave(door: &Arc<Door>, attempt: &Attempt, request: Request) -> Res
 /// Asks a model that speaks another dialect.
 async fn ask_translated(
     door: &Door,
-    call: &ClientCall,
+    holder: &Holder,
     attempt: &Attempt,
     question: &Translated,
     request: Request,
 ) -> Result<Turn, Stop> {
     let patience = request.max_wait.unwrap_or_default();
     let patient = attempt.clone().deadline(Some(Instant::now() + patience));
-    let (lane, tenant) = (&call.holder.lane, &call.holder.tenant);
+    let (lane, tenant) = (&holder.lane, &holder.tenant);
     let terms = Terms { lane, tenant, batch_usd: None, retries: None };
     let route = Route::single(request.model);
     let asked = door.services.caller().ask(&patient, terms, &route, question).await;

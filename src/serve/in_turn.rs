@@ -175,20 +175,29 @@ pub(super) fn request(
     ask.request(model.clone(), attempt.reservation.clone()).ticket(attempt.state().ticket)
 }
 
-/// Asks for a turn in a task of its own. If the client hangs up before the answer, the task still
-/// receives it and gives the place up.
-pub(super) async fn first_ask(
+/// Runs a call's first ask in a task of its own. If the client hangs up before the limiter's answer, the
+/// task still receives it and gives the place up; a call that has left is dropped a moment later.
+pub(super) async fn first_ask<T: Send + 'static>(
     door: &Arc<Door>,
     attempt: &Attempt,
     request: Request,
-) -> Result<Admitted, Stop> {
-    let (tell, told) = oneshot::channel();
+    ask: impl Future<Output = Result<T, Stop>> + Send + 'static,
+) -> Result<T, Stop> {
+    let (mut tell, told) = oneshot::channel();
     let (door, attempt) = (Arc::clone(door), attempt.clone());
     let asks = async move {
-        let answer = admit(&door, &attempt, &request).await.map_err(|held| {
+        let hung_up = async {
+            tell.closed().await;
+            tokio::time::sleep(GIVE_UP_DELAY).await;
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = ask => answer,
+            () = hung_up => return,
+        };
+        let answer = answer.map_err(|stop| {
             let request = request.ticket(attempt.state().ticket);
-            let place = Some(QueuePlace::new(&door.services.guard.quota, &request));
-            Stop { place, ..Stop::from_held(&held, &door) }
+            Stop { place: Some(QueuePlace::new(&door.services.guard.quota, &request)), ..stop }
         });
         // If the receiver is gone, dropping the answer gives the place up.
         let _ = tell.send(answer);

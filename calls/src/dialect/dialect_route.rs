@@ -1,6 +1,8 @@
 //! Splits a route's models into those that take a request as it is and those that take it
 //! translated.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use tidegate_providers::{Fields, Operation, Providers, RequestFacts};
 use tidegate_types::{ModelId, Usage};
@@ -19,7 +21,7 @@ pub struct DialectRoute {
     operation: Operation,
     /// The models that take the request as it is or translated.
     pub route: Route,
-    translated: Option<Translated>,
+    translated: Option<Arc<Translated>>,
 }
 
 impl DialectRoute {
@@ -44,7 +46,7 @@ impl DialectRoute {
         match translated {
             Some(Ok((translated, others))) => {
                 let route = route.filter(|model| takes(model) || others.models.contains(model));
-                Ok(Self { operation, route, translated: Some(translated) })
+                Ok(Self { operation, route, translated: Some(Arc::new(translated)) })
             }
             Some(Err(refused)) if own.models.is_empty() => Err(refused),
             _ => Ok(Self { operation, route: own, translated: None }),
@@ -52,7 +54,7 @@ impl DialectRoute {
     }
 
     /// The translated request for this model; `None` if the model takes it as it is.
-    pub fn translated(&self, model: &ModelId) -> Option<&Translated> {
+    pub fn translated(&self, model: &ModelId) -> Option<&Arc<Translated>> {
         self.translated.as_ref().filter(|it| it.parameters.contains_key(model))
     }
 
@@ -75,7 +77,8 @@ impl DialectRoute {
             let whole = sent.await?;
             return Ok((model, whole.facts.usage, whole.body));
         };
-        let completion = caller.ask_of(chosen, attempt, terms, &self.route, question).await?;
+        let asked = caller.ask_of(chosen, attempt, terms, &self.route, &**question);
+        let completion = asked.await?;
         let answer = question.answer(&completion);
         let estimate =
             || Usage { uncached_input: question.input_tokens(model), ..Usage::default() };
