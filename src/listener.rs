@@ -55,10 +55,14 @@ pub(crate) async fn serve_within(listener: TcpListener, router: Router, bounds: 
     let Bounds { connections, tls, stop } = bounds;
     let places = Arc::new(Semaphore::new(connections));
     let open = TaskTracker::new();
-    // The semaphore is never closed.
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+    loop {
+        // The place is taken first: a connection that finds none waits in the kernel.
+        let accepted = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (listener.accept().await, place)
+        };
+        let (accepted, place) = tokio::select! {
+            accepted = accepted => accepted,
             () = stop.cancelled() => break,
         };
         let (stream, from) = match accepted {
@@ -156,6 +160,35 @@ mod tests {
         let answer = tokio::time::timeout(4 * HEADER_TIMEOUT, get_page(at)).await.unwrap();
         assert!(answer.ends_with("here"), "{answer}");
         server.abort();
+    }
+
+    #[tokio::test]
+    async fn a_full_server_that_stops_listens_no_more() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (asked, answer) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (told, waits) = (Arc::clone(&asked), Arc::clone(&answer));
+        let handler = move || async move {
+            told.add_permits(1);
+            drop(waits.acquire().await);
+            "here"
+        };
+        let router = Router::new().route("/", get(handler));
+        let stop = CancellationToken::new();
+        let bounds = Bounds { connections: 1, tls: None, stop: stop.clone() };
+        let server = tokio::spawn(serve_within(listener, router, bounds));
+        let page = tokio::spawn(get_page(at));
+        drop(asked.acquire().await.unwrap());
+        stop.cancel();
+        let refused = async {
+            while TcpStream::connect(at).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(HEADER_TIMEOUT, refused).await.unwrap();
+        answer.add_permits(1);
+        assert!(page.await.unwrap().ends_with("here"), "the answer under way is ended");
+        server.await.unwrap();
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::{exit::usage, paths};
 /// The given flags and their values. With `MANY`, the flags for the model are left out: the command names
 /// several models separately.
 #[derive(Debug, Clone)]
-pub(super) struct BatchFlags<const MANY: bool = false>(Vec<(&'static Field, Takes, Value)>);
+pub(super) struct BatchFlags<const MANY: bool = false>(Vec<(&'static Field, &'static Flag, Value)>);
 
 fn flags(many: bool) -> impl Iterator<Item = (&'static Field, &'static Flag)> {
     let is_asked = move |field: &&Field| !(many && matches!(field.name, "model" | "route"));
@@ -84,8 +84,8 @@ fn raw(matches: &ArgMatches, field: &Field, flag: &Flag) -> Option<Value> {
 
 impl<const MANY: bool> FromArgMatches for BatchFlags<MANY> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = flags(MANY)
-            .filter_map(|(field, flag)| Some((field, flag.takes, raw(matches, field, flag)?)));
+        let given =
+            flags(MANY).filter_map(|(field, flag)| Some((field, flag, raw(matches, field, flag)?)));
         Ok(Self(given.collect()))
     }
 
@@ -109,9 +109,9 @@ impl<const MANY: bool> BatchFlags<MANY> {
     /// The workflow's input; absent flags keep the workflow's defaults.
     pub(super) fn input(&self) -> anyhow::Result<BatchInput> {
         let mut fields = Map::new();
-        for (field, takes, raw) in &self.0 {
-            let option = format!("--{}", field.name.replace('_', "-"));
-            let Some(value) = value(&option, *takes, raw)? else { continue };
+        for (field, flag, raw) in &self.0 {
+            let option = format!("--{}", name(field, flag));
+            let Some(value) = value(&option, flag.takes, raw)? else { continue };
             match field.name.split_once('.') {
                 None => drop(fields.insert(field.name.to_owned(), value)),
                 // A field is `true` as a whole until one of its parts is given.

@@ -71,6 +71,7 @@ pub(super) fn why(
     let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
     Some(match good.len() {
         0 => format!("no worker has a key that is accepted: {first}{more}; {remedy}"),
+        1 => format!("{first}{more}; 1 other goes on; {remedy}"),
         good => format!("{first}{more}; {good} others go on; {remedy}"),
     })
 }
@@ -135,7 +136,7 @@ mod tests {
         let half = why(&cards([&[("a", None)], &[]]), "q", &model).unwrap();
         assert!(half.starts_with("one: a does not accept its key (401), for"), "{half}");
         assert!(
-            half.contains("1 others go on") && half.contains("a valid key for a there"),
+            half.contains("; 1 other goes on") && half.contains("a valid key for a there"),
             "{half}"
         );
         assert!(half.contains("; key: A_KEY is not set"), "{half}");

@@ -44,7 +44,9 @@ pub(super) async fn create(
     let asked = match new.begin(door, holder, place).await {
         Ok(asked) => asked,
         Err(problem) => {
-            requests.delete().await?;
+            if let Err(error) = requests.delete().await {
+                tracing::warn!(%error, "the requests of a refused batch stay behind");
+            }
             return Err(problem);
         }
     };
