@@ -1,6 +1,5 @@
-//! `tidegate demo`: the sample documents through a simulated provider, with tidegate or without it.
+//! `tidegate demo`: the sample documents through a simulated provider.
 
-mod baseline;
 mod report;
 mod samples;
 
@@ -27,14 +26,11 @@ use crate::{
     temporal::{Ending, Temporal},
 };
 use report::Report;
-use samples::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, Samples};
+use samples::{INSTRUCTIONS, MAX_OUTPUT_TOKENS, SLOTS, Samples};
 
 /// Process the sample documents on this machine with a simulated provider
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Process the documents without tidegate: each caller retries on its own
-    #[arg(long)]
-    without_limiter: bool,
     /// Number of sample documents [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     documents: Option<u32>,
@@ -42,7 +38,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Keep the servers running after the batch until Ctrl-C, for a look at the Temporal UI
-    #[arg(long, conflicts_with = "without_limiter")]
+    #[arg(long)]
     keep: bool,
     #[command(flatten)]
     fetch: Fetch,
@@ -55,15 +51,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<Outcome> {
     };
     let mut interrupted = pin!(signal::stop());
     let run = async {
-        if !args.without_limiter {
-            args.fetch.provide().await?;
-        }
+        args.fetch.provide().await?;
         let samples = samples::write(&output.join("documents"), args.documents)?;
-        if args.without_limiter {
-            baseline::run(&samples, &output).await
-        } else {
-            with_tidegate(&samples, &output, args.keep).await
-        }
+        process_samples(&samples, &output, args.keep).await
     };
     // If the run is dropped, its servers end with it.
     tokio::select! {
@@ -73,10 +63,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<Outcome> {
 }
 
 /// Starts an embedded stack, and a batch on it as a user would.
-async fn with_tidegate(samples: &Samples, folder: &Path, keep: bool) -> anyhow::Result<Outcome> {
+async fn process_samples(samples: &Samples, folder: &Path, keep: bool) -> anyhow::Result<Outcome> {
     output::print_message("starting Temporal, Redis, a simulated provider and a worker");
     let mut config = Config::default();
-    config.worker.max_concurrent_documents = CALLERS;
+    config.worker.max_concurrent_documents = SLOTS;
     config.storage.roots.clear();
     let root = folder.canonicalize();
     let roots = vec![root.with_context(|| format!("{} cannot be opened", folder.display()))?];
@@ -152,7 +142,6 @@ fn report(
     let account = simulator.account().model(DEMO.model);
     let folder = folder.display();
     Ok(Report {
-        title: "with tidegate".to_owned(),
         documents: progress.documents,
         succeeded: progress.totals.succeeded,
         failed: progress.totals.failed,

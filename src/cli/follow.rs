@@ -213,7 +213,7 @@ const ABOVE: &str = "see above";
 
 /// The progress display of a running batch.
 #[derive(Debug)]
-pub(super) struct Bar {
+struct Bar {
     bar: ProgressBar,
     /// On a terminal: the sentences above the bar, without their figures.
     told: Vec<String>,
@@ -222,7 +222,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         let terminal = io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         let form = "{spinner} [{bar:12}] {pos}/{len} documents  {wide_msg}";
@@ -250,7 +250,7 @@ impl Bar {
     }
 
     /// Sets the number of finished documents, their total, and a text.
-    pub(super) fn set(&mut self, done: u64, documents: u64, words: &str) {
+    fn set(&mut self, done: u64, documents: u64, words: &str) {
         self.bar.set_length(documents);
         self.bar.set_position(done);
         self.bar.set_message(words.to_owned());
@@ -281,7 +281,7 @@ impl Bar {
         ABOVE
     }
 
-    pub(super) fn end(self) {
+    fn end(self) {
         self.bar.finish_and_clear();
     }
 

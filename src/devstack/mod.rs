@@ -9,9 +9,7 @@
 //! * [`temporal_server`], [`redis_server`], [`simulation`]: its parts
 //! * [`server_program`]: finds or fetches the servers' programs
 //! * [`child`]: a server as a child process that cannot outlive this process
-//! * [`baseline`]: the load without a limiter
 
-pub mod baseline;
 pub mod child;
 pub mod redis_server;
 pub mod server_program;

@@ -12,8 +12,6 @@ use crate::cli::{
 /// The outcome of a run. Calls, refusals and tokens come from the simulated provider's account.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
-    /// The name of the run: the table's heading.
-    pub(super) title: String,
     /// Documents in all.
     pub(super) documents: u64,
     /// Documents with an answer.
@@ -62,7 +60,7 @@ impl fmt::Display for Report {
             ("time", format!("{:.1} s", self.elapsed.as_secs_f64())),
         ];
         rows.extend(self.places.iter().cloned());
-        write!(f, "{}\n{}\n{}", self.title, "-".repeat(self.title.len()), output::pairs(&rows))?;
+        f.write_str(&output::pairs(&rows))?;
         if let Some(quota) = quota {
             let (tokens, limit) = (count(quota.tokens), count(quota.limit));
             write!(
@@ -128,7 +126,6 @@ mod tests {
             ..ModelAccount::default()
         };
         let report = Report {
-            title: "With tidegate".to_owned(),
             documents: 4,
             succeeded: 3,
             failed: 1,

@@ -19,8 +19,8 @@ pub(super) const INSTRUCTIONS: &str =
 /// Enough for three sentences.
 pub(super) const MAX_OUTPUT_TOKENS: u32 = 400;
 
-/// Concurrent callers, with and without tidegate. More callers than documents would change nothing.
-pub(super) const CALLERS: usize = 64;
+/// The worker's slots. More slots than documents would change nothing.
+pub(super) const SLOTS: usize = 64;
 
 /// The documents of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
