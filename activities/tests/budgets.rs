@@ -143,7 +143,8 @@ impl Rig {
             parameters: Parameters::default(),
         };
         let call_budget = self.budgets.call_budget(&attempt, &request, self.batch_usd)?;
-        let came = self.guard.call(&attempt, &self.provider, &request, &call, &call_budget).await;
+        let (provider, ask) = (&self.provider, || self.provider.complete(&call));
+        let came = self.guard.call("chat", &attempt, provider, &request, ask, &call_budget).await;
         // The settlement runs beside the answer.
         while !self.guard.settling.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;

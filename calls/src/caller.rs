@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use tidegate_providers::{
-    Completion, Embedded, EmbeddingRequest, Fields, Operation, Provider, Providers, RequestFacts,
-    Verbatim, passive::Whole,
+    BoxFuture, Completion, Embedded, EmbeddingRequest, Fields, Operation, Provider, Providers,
+    RequestFacts, Verbatim, passive::Whole,
 };
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId, Tenant};
@@ -16,6 +16,7 @@ use crate::{
     failure::Failure,
     guard::Guard,
     route::{Queues, Route},
+    spans,
     warm_cache::Warmth,
 };
 
@@ -120,7 +121,8 @@ impl Caller<'_> {
             Some((name, instructions)) => self.warmth.enter(model, name, instructions).await,
             None => None,
         };
-        let answered = self.guard.call(attempt, provider, &request, &call, &budget).await;
+        let ask = || provider.complete(&call);
+        let answered = self.guard.call("chat", attempt, provider, &request, ask, &budget).await;
         let completion =
             answered.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
         if let Some(first) = first {
@@ -150,9 +152,12 @@ impl Caller<'_> {
         }
         let request = self.request(attempt, terms, route, model, template).tokens(tokens, 0);
         let budget = self.budgets.call_budget(attempt, &request, terms.batch_usd)?;
-        let embedded = self.guard.embed(attempt, provider, &request, &call(model), &budget).await;
+        let call = call(model);
+        let ask = || provider.embed(&call);
+        let operation = spans::operation(Operation::Embeddings);
+        let answered = self.guard.call(operation, attempt, provider, &request, ask, &budget).await;
         let embedded =
-            embedded.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
+            answered.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
         Ok((model, embedded))
     }
 
@@ -204,7 +209,11 @@ impl Caller<'_> {
         let budget = self.budgets.call_budget(attempt, &request, terms.batch_usd)?;
         let headers = http::HeaderMap::new();
         let call = Verbatim { operation, model: model.model(), body, headers: &headers };
-        let whole = self.guard.send(attempt, provider, &request, &call, &budget).await;
+        let ask = || -> BoxFuture<'_, _> {
+            Box::pin(async { provider.send(&call).await?.whole().await })
+        };
+        let operation = spans::operation(operation);
+        let whole = self.guard.call(operation, attempt, provider, &request, ask, &budget).await;
         whole.map_err(|failure| self.fall_back(attempt, route, model, failure))
     }
 

@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use tidegate_providers::{
-    BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Observed, Provider, Verbatim,
-    passive::Whole,
+    BoxFuture, Completion, Embedded, Error, Key, Observed, Provider, StopReason, passive::Whole,
 };
 use tidegate_quota::{Quota, Request, call_stats::CallStats};
 use tidegate_types::{ModelId, Usage};
@@ -65,61 +64,13 @@ impl Guard {
         Self { gates: self.gates.with_results(results), ..self }
     }
 
-    /// Makes one call if the quota allows it now or soon, and the budgets can pay.
+    /// Makes one call if the quota allows it now or soon, and the budgets can pay. `operation` is its
+    /// name in OpenTelemetry's conventions.
     ///
     /// # Errors
     /// A [`Failure`] with the time of the next attempt, if any. The [`Attempt`] then keeps its
     /// ticket.
-    pub async fn call(
-        &self,
-        attempt: &Attempt,
-        provider: &dyn Provider,
-        request: &Request,
-        call: &tidegate_providers::Request<'_>,
-        budget: &CallBudget,
-    ) -> Result<Completion, Failure> {
-        let ask = || provider.complete(call);
-        let completion = self.call_once("chat", attempt, provider, request, ask, budget).await?;
-        metrics::count_stop_reason(&request.model, &completion.stop_reason);
-        Ok(completion)
-    }
-
-    /// Embeds texts; otherwise like [`Self::call`].
-    ///
-    /// # Errors
-    /// The errors of [`Self::call`].
-    pub async fn embed(
-        &self,
-        attempt: &Attempt,
-        provider: &dyn Provider,
-        request: &Request,
-        call: &EmbeddingRequest<'_>,
-        budget: &CallBudget,
-    ) -> Result<Embedded, Failure> {
-        let ask = || provider.embed(call);
-        self.call_once("embeddings", attempt, provider, request, ask, budget).await
-    }
-
-    /// Sends a body in the vendor's own form, whose reply comes in one piece; otherwise like
-    /// [`Self::call`].
-    ///
-    /// # Errors
-    /// The errors of [`Self::call`].
-    pub async fn send(
-        &self,
-        attempt: &Attempt,
-        provider: &dyn Provider,
-        request: &Request,
-        call: &Verbatim<'_>,
-        budget: &CallBudget,
-    ) -> Result<Whole, Failure> {
-        let ask =
-            || -> BoxFuture<'_, _> { Box::pin(async { provider.send(call).await?.whole().await }) };
-        let operation = spans::operation(call.operation);
-        self.call_once(operation, attempt, provider, request, ask, budget).await
-    }
-
-    async fn call_once<'c, T: Answered>(
+    pub async fn call<'c, T: Answered>(
         &self,
         operation: &'static str,
         attempt: &Attempt,
@@ -136,9 +87,12 @@ impl Guard {
             Ok(mut answered) => {
                 answered.forget_impossible_usage(request);
                 let (usage, observed) = answered.usage_and_limits();
-                spans::record_answer(&span, usage, answered.stop_reason());
+                spans::record_answer(&span, usage, answered.stop_reason().map(StopReason::as_str));
                 drop(span);
                 drop(sent.settled(usage, observed));
+                if let Some(reason) = answered.stop_reason() {
+                    metrics::count_stop_reason(&request.model, reason);
+                }
                 Ok(answered)
             }
             Err(error) => {
@@ -186,7 +140,7 @@ pub(crate) fn checked_call<'a>(
 }
 
 /// Parts of any call's reply that the guard needs.
-trait Answered {
+pub trait Answered {
     /// Tokens used, and the provider's statement of its limits.
     fn usage_and_limits(&self) -> (Option<&Usage>, &Observed);
 
@@ -194,7 +148,7 @@ trait Answered {
     fn forget_impossible_usage(&mut self, _: &Request) {}
 
     /// Returns the reason why the answer ended, if there is an answer.
-    fn stop_reason(&self) -> Option<&str> {
+    fn stop_reason(&self) -> Option<&StopReason> {
         None
     }
 }
@@ -209,8 +163,8 @@ impl Answered for Completion {
         self.usage = self.usage.take().filter(|usage| is_plausible(usage, request, has_answer));
     }
 
-    fn stop_reason(&self) -> Option<&str> {
-        Some(self.stop_reason.as_str())
+    fn stop_reason(&self) -> Option<&StopReason> {
+        Some(&self.stop_reason)
     }
 }
 

@@ -134,8 +134,9 @@ impl Rig {
         };
         let budgets = Arc::new(Budgets::default());
         let call_budget = budgets.call_budget(&self.attempt, &request, None)?;
+        let (provider, ask) = (&self.provider, || self.provider.complete(&call));
         let came =
-            self.guard.call(&self.attempt, &self.provider, &request, &call, &call_budget).await;
+            self.guard.call("chat", &self.attempt, provider, &request, ask, &call_budget).await;
         // The settlement runs beside the answer.
         while !self.guard.settling.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
