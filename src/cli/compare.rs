@@ -29,7 +29,7 @@ use tidegate_workflows::{
 use crate::{
     config::Config,
     signal,
-    temporal::{self, Ending, Temporal},
+    temporal::{self, Temporal},
     worker,
 };
 
@@ -40,7 +40,7 @@ use super::{
     batch_report::BatchReport,
     exit::{Outcome, usage},
     fleet::Fleet,
-    follow::{Followed, follow},
+    follow::completed,
     keys, output, paths,
     sample_report::{self, Answered},
 };
@@ -98,26 +98,14 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     let mut models = Vec::new();
     let fleet = Fleet { config, limiter: &config.quota()?, temporal: &temporal };
     for one in &asked {
-        match follow(fleet, &one.id, signal::stop()).await? {
-            Followed::Ended(Ending::Completed(progress)) => {
-                models.push(read_result(config, &services, one, &progress).await?);
-            }
-            Followed::Ended(Ending::Cancelled(_)) => {
-                anyhow::bail!(
-                    "the batch {} was cancelled; run the same command to continue it",
-                    one.id
-                );
-            }
-            Followed::Ended(Ending::Broken(why)) => {
-                anyhow::bail!("the batch {} has not been finished: {why}", one.id);
-            }
-            Followed::Detached => {
-                output::print_message(
-                    "detached; the batches go on. Run the same command later to compare; no answer is bought twice",
-                );
-                return Ok(Outcome::Done);
-            }
-        }
+        let hint = |_: &str| Some("; run the same command to continue it".to_owned());
+        let Some(progress) = completed(fleet, &one.id, signal::stop(), hint).await? else {
+            output::print_message(
+                "detached; the batches go on. Run the same command later to compare; no answer is bought twice",
+            );
+            return Ok(Outcome::Done);
+        };
+        models.push(read_result(config, &services, one, &progress).await?);
     }
     let comparison = compare_results(&services, &asked, models, &base.output).await?;
     record(&services, &asked, &comparison, args.at_least, &base.output).await?;

@@ -9,21 +9,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use tidegate_workflows::{contract::Progress, input::BatchInput};
 
-use super::{
-    exit::Outcome,
-    fleet::Fleet,
-    follow::{Followed, follow},
-    output, page, paths,
-    servers::Fetch,
-};
+use super::{exit::Outcome, fleet::Fleet, follow::completed, output, page, paths, servers::Fetch};
 use crate::{
     config::Config,
     devstack::{Stack, simulation::DEMO, stack::Options},
     signal,
-    temporal::{Ending, Temporal},
+    temporal::Temporal,
 };
 use report::Report;
 use samples::{INSTRUCTIONS, MAX_OUTPUT_TOKENS, SLOTS, Samples};
@@ -112,22 +106,15 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
         bail!("a batch called {id} runs already");
     }
     let fleet = Fleet { config: &config, limiter: &config.quota()?, temporal: &temporal };
-    let followed = {
-        let mut followed = pin!(follow(fleet, &id, std::future::pending()));
+    let progress = {
+        let mut completed = pin!(completed(fleet, &id, std::future::pending(), |_| None));
         tokio::select! {
-            followed = &mut followed => followed?,
+            progress = &mut completed => progress?,
             error = stack.broken() => return Err(error),
         }
     };
     let elapsed = began.elapsed();
-    let progress = match followed {
-        Followed::Ended(Ending::Completed(progress)) => *progress,
-        Followed::Ended(Ending::Cancelled(_)) => bail!("the batch was cancelled"),
-        Followed::Ended(Ending::Broken(why)) => {
-            return Err(anyhow!(why).context("the batch failed"));
-        }
-        Followed::Detached => bail!("interrupted; what was done lies in {}", folder.display()),
-    };
+    let progress = progress.context("the batch was not followed to its end")?;
     report(stack, &progress, elapsed, folder, page)
 }
 

@@ -33,7 +33,8 @@ pub(super) async fn by_type(config: &Config, progress: &Progress) -> Vec<Failed>
     gather(progress, given_up.unwrap_or_default())
 }
 
-fn gather(progress: &Progress, mut given_up: GivenUp) -> Vec<Failed> {
+/// Like [`by_type`], with what the report in the output says of them.
+pub(super) fn gather(progress: &Progress, mut given_up: GivenUp) -> Vec<Failed> {
     let failed = progress.totals.failures.by_count().into_iter().map(|(kind, documents)| {
         let told = given_up.0.remove(kind).unwrap_or_default();
         let (said, mut samples) = (told.messages.0, told.samples);

@@ -36,15 +36,6 @@ const GIVEN_UP_AFTER: Duration = Duration::from_secs(600);
 /// look-ups.
 const STANDS_AFTER: Duration = Duration::from_secs(10);
 
-/// The reason why following ended.
-#[derive(Debug)]
-pub(super) enum Followed {
-    /// The batch ended.
-    Ended(Ending),
-    /// The user detached; the batch continues.
-    Detached,
-}
-
 /// Follow a batch until it ends; Ctrl-C detaches and ends with 0, and the batch goes on
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -82,49 +73,58 @@ pub(super) async fn follow_to_end(
     EndDisplay { as_json, sample, at_least }: EndDisplay<'_>,
     hint: impl Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Outcome> {
-    match follow(fleet, id, signal::stop()).await? {
-        Followed::Detached => {
-            output::print_message(&format!(
-                "detached; the batch goes on. Follow it again with: tidegate follow {id}"
-            ));
-            Ok(Outcome::Done)
-        }
-        Followed::Ended(Ending::Completed(progress)) => {
-            let closed = fleet.temporal.describe(id).await.ok().and_then(|batch| batch.closed);
-            let took = summary::time_taken(&progress, closed);
-            let outcome =
-                summary::show_completed(fleet.config, id, &progress, as_json, at_least, took)
-                    .await?;
-            if let Some(job) = sample.filter(|_| !as_json) {
-                sample_report::show(fleet.config, job).await?;
-            }
-            Ok(outcome)
-        }
-        Followed::Ended(Ending::Cancelled(progress)) => {
-            let Totals { succeeded, failed, skipped, .. } = progress.totals;
-            let why = format!(
-                "it was cancelled: of {} documents {succeeded} had succeeded, {failed} failed, and {skipped} were done before",
-                progress.documents
-            );
-            Err(anyhow!(why).context(format!("the batch {id} has not been finished")))
-        }
-        Followed::Ended(Ending::Broken(why)) => {
-            let hint = hint(&why).unwrap_or_default();
-            Err(anyhow!("{why}{hint}").context(format!("the batch {id} has not been finished")))
-        }
+    let Some(progress) = completed(fleet, id, signal::stop(), hint).await? else {
+        output::print_message(&format!(
+            "detached; the batch goes on. Follow it again with: tidegate follow {id}"
+        ));
+        return Ok(Outcome::Done);
+    };
+    let closed = fleet.temporal.describe(id).await.ok().and_then(|batch| batch.closed);
+    let took = summary::time_taken(&progress, closed);
+    let outcome =
+        summary::show_completed(fleet.config, id, &progress, as_json, at_least, took).await?;
+    if let Some(job) = sample.filter(|_| !as_json) {
+        sample_report::show(fleet.config, job).await?;
     }
+    Ok(outcome)
 }
 
-/// Shows a batch's progress on stderr.
-pub(super) async fn follow(
+/// Follows a batch until it has completed; `None` if the user detached, and the batch continues.
+///
+/// # Errors
+/// It ended otherwise; `hint` returns the remedy for the reason.
+pub(super) async fn completed(
     fleet: Fleet<'_>,
     id: &str,
     detach: impl Future<Output = ()>,
-) -> anyhow::Result<Followed> {
+    hint: impl Fn(&str) -> Option<String>,
+) -> anyhow::Result<Option<Progress>> {
+    let why = match follow(fleet, id, detach).await? {
+        None => return Ok(None),
+        Some(Ending::Completed(progress)) => return Ok(Some(*progress)),
+        Some(Ending::Cancelled(progress)) => {
+            let Totals { succeeded, failed, skipped, .. } = progress.totals;
+            format!(
+                "it was cancelled: of {} documents {succeeded} had succeeded, {failed} failed, and {skipped} were done before",
+                progress.documents
+            )
+        }
+        Some(Ending::Broken(why)) => why,
+    };
+    let hint = hint(&why).unwrap_or_default();
+    Err(anyhow!("{why}{hint}").context(format!("the batch {id} has not been finished")))
+}
+
+/// Shows a batch's progress on stderr until it ends; `None` if the user detached.
+async fn follow(
+    fleet: Fleet<'_>,
+    id: &str,
+    detach: impl Future<Output = ()>,
+) -> anyhow::Result<Option<Ending>> {
     let mut bar = Bar::new();
     let followed = tokio::select! {
-        ending = wait_for_end(fleet.temporal, id) => ending.map(Followed::Ended),
-        () = detach => Ok(Followed::Detached),
+        ending = wait_for_end(fleet.temporal, id) => ending.map(Some),
+        () = detach => Ok(None),
         never = show_progress(fleet, id, &mut bar) => match never {},
     };
     bar.end();

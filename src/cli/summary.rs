@@ -139,9 +139,9 @@ pub(super) async fn show_completed(
     at_least: Option<f64>,
     took: Option<Duration>,
 ) -> anyhow::Result<Outcome> {
-    let failed = failed::by_type(config, progress).await;
-    let BatchReport { full_price, older_reader, agreement, checks, .. } =
+    let BatchReport { given_up, full_price, older_reader, agreement, checks, .. } =
         BatchReport::read(config, progress).await;
+    let failed = failed::gather(progress, given_up.unwrap_or_default());
     if as_json {
         let mut value = with_id(id, progress)?;
         value["failures_by_type"] = failed::value(&failed, None);
