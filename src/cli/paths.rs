@@ -7,7 +7,7 @@ use anyhow::Context;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use crate::config::Config;
+use crate::{config::Config, devstack::stack};
 
 use super::exit::usage;
 
@@ -42,9 +42,7 @@ pub(super) fn output_url(text: &str) -> anyhow::Result<String> {
 
 /// A folder as a URL.
 pub(super) fn folder_url(path: &Path) -> anyhow::Result<String> {
-    Url::from_directory_path(path)
-        .map(String::from)
-        .map_err(|()| usage(format!("{} is no absolute path", path.display())))
+    stack::folder_url(path).map_err(|error| usage(error.to_string()))
 }
 
 /// A URL for people: the path, if it is a file URL.

@@ -249,7 +249,7 @@ impl Faults<'_> {
                     self.add(&key("kind"), format!("is missing; {what}"));
                 }
                 (Some(kind), None) => {
-                    let kinds = super::provider::quote_kinds(super::provider::known_kinds());
+                    let kinds = super::provider::quote_kinds(Vendor::known());
                     self.add(&key("kind"), format!("is \"{kind}\"; write {kinds}"));
                 }
             }

@@ -117,7 +117,7 @@ fn plain(expected: &str) -> &str {
 }
 
 /// `"a", "b" or "c"`.
-fn alternatives(known: &[&str]) -> String {
+pub(super) fn alternatives(known: &[&str]) -> String {
     let quoted: Vec<String> = known.iter().map(|value| format!("\"{value}\"")).collect();
     match quoted.split_last() {
         Some((last, [])) => last.clone(),

@@ -8,7 +8,9 @@ use tidegate_providers::{
     Api, ApplicationDefault, Dialect, KeySource, OutputCap, Secret, Settings, Vendor,
 };
 
-use super::{duration::HumanDuration, error_row::ErrorRow, mask, pool::Member};
+use super::{
+    duration::HumanDuration, error_row::ErrorRow, fault::alternatives, mask, pool::Member,
+};
 
 /// One provider. A section named after a vendor needs no keys; any other needs `kind` and `base-url`.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,7 +194,7 @@ impl Provider {
     pub fn settings(&self, name: &str) -> anyhow::Result<Settings> {
         let fault = |what: String| anyhow::anyhow!("providers.{name}: {what}");
         let vendor = self.vendor(name).ok_or_else(|| {
-            fault(format!("kind must be {}", quote_kinds(known_kinds()).replace('"', "")))
+            fault(format!("kind must be {}", quote_kinds(Vendor::known()).replace('"', "")))
         })?;
         let base_url =
             self.endpoint(name).ok_or_else(|| fault("base-url is missing; add it".to_owned()))?;
@@ -252,18 +254,9 @@ pub(crate) fn setting(provider: &str, key: &str) -> String {
     }
 }
 
-/// Every value that `kind` accepts.
-pub(super) fn known_kinds() -> impl Iterator<Item = Vendor> {
-    Vendor::known()
-}
-
 /// Quoted values of `kind` for a sentence: `"a", "b" or "c"`.
 pub(super) fn quote_kinds(vendors: impl IntoIterator<Item = Vendor>) -> String {
-    let names: Vec<String> = vendors.into_iter().map(|vendor| format!("\"{vendor}\"")).collect();
-    match names.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-        _ => names.concat(),
-    }
+    alternatives(&vendors.into_iter().map(Vendor::as_str).collect::<Vec<_>>())
 }
 
 impl fmt::Display for Key {

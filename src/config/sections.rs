@@ -108,6 +108,11 @@ impl Config {
     }
 }
 
+/// The address in a setting that may be `off` or empty.
+pub(super) fn unless_off(listen: &str) -> Option<&str> {
+    Some(listen).filter(|listen| !listen.is_empty() && *listen != "off")
+}
+
 fn remove_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -188,7 +193,7 @@ impl Default for Dashboard {
 impl Dashboard {
     /// The address of the page, unless it is off.
     pub fn address(&self) -> Option<&str> {
-        Some(self.listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
+        unless_off(&self.listen)
     }
 
     /// The token for actions; `None` if none is named.
@@ -263,7 +268,7 @@ pub struct Worker {
 impl Worker {
     /// The address of the metrics page, unless it is off.
     pub fn metrics_address(&self) -> Option<&str> {
-        Some(self.metrics_listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
+        unless_off(&self.metrics_listen)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_types::{DocumentId, Tenant as TenantName};
 
-use super::{duration::HumanDuration, secret, size::Size};
+use super::{duration::HumanDuration, secret, sections::unless_off, size::Size};
 
 /// The HTTP door, `tidegate serve`: OpenAI's and Anthropic's dialects for any program that speaks one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ impl Default for Serve {
 impl Serve {
     /// The address of the door, unless it is off.
     pub fn address(&self) -> Option<&str> {
-        Some(self.listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
+        unless_off(&self.listen)
     }
 
     /// A warning if keys reach the door in plain text from other machines.

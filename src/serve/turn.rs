@@ -70,6 +70,6 @@ pub(super) fn read_ticket(
     })?;
     let mut numbers = ticket.split('.').map(|number| number.parse::<u64>().ok());
     let (epoch, position, lapses) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+    let now = seconds_since_1970(SystemTime::now());
     (now <= lapses).then_some((index, Ticket { epoch, position }))
 }

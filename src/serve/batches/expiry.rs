@@ -5,6 +5,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use tidegate_types::seconds_since_1970;
+
 use crate::serve::problem::Problem;
 
 /// The range that OpenAI accepts, in seconds.
@@ -37,8 +39,7 @@ pub(super) fn read_seconds(
 
 /// Whether this time, in seconds since 1970, has passed.
 pub(super) fn has_passed(expires_at: Option<u64>) -> bool {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    expires_at.is_some_and(|at| at <= now.as_secs())
+    expires_at.is_some_and(|at| at <= seconds_since_1970(SystemTime::now()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use tidegate_types::seconds_since_1970;
+
 /// Milliseconds since 1970 and eighty random bits, as hexadecimal digits.
 const DIGITS: usize = 12 + 20;
 
@@ -45,8 +47,7 @@ pub(super) fn creation_time(text: &str) -> Option<SystemTime> {
 
 /// The creation time that an id contains, in seconds since 1970.
 pub(super) fn created_at(id: &str) -> u64 {
-    let made = creation_time(id).and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-    made.unwrap_or_default().as_secs()
+    creation_time(id).map_or(0, seconds_since_1970)
 }
 
 /// The digits of the id that a text begins with.
