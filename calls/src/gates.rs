@@ -304,15 +304,12 @@ impl Check for Arc<Keys> {
         "key"
     }
 
-    fn check(&self, CheckedCall { attempt, model, now }: CheckedCall<'_>) -> Result<(), Failure> {
-        Keys::check(self, model, &attempt.run, now)
+    fn check(&self, call: CheckedCall<'_>) -> Result<(), Failure> {
+        Keys::check(self, call.model, &call.attempt.run, call.now)
     }
 
-    fn enter(
-        &self,
-        CheckedCall { attempt, model, now }: CheckedCall<'_>,
-    ) -> Result<Taken, Failure> {
-        Keys::enter(self, model, &attempt.run, now).map(Taken::Probe)
+    fn enter(&self, call: CheckedCall<'_>) -> Result<Taken, Failure> {
+        Keys::enter(self, call.model, &call.attempt.run, call.now).map(Taken::Probe)
     }
 }
 
@@ -325,15 +322,12 @@ impl Check for Arc<UnknownModels> {
         About::Question
     }
 
-    fn check(&self, CheckedCall { attempt, model, now }: CheckedCall<'_>) -> Result<(), Failure> {
-        UnknownModels::check(self, model, &attempt.run, now)
+    fn check(&self, call: CheckedCall<'_>) -> Result<(), Failure> {
+        UnknownModels::check(self, call.model, &call.attempt.run, call.now)
     }
 
-    fn enter(
-        &self,
-        CheckedCall { attempt, model, now }: CheckedCall<'_>,
-    ) -> Result<Taken, Failure> {
-        UnknownModels::enter(self, model, &attempt.run, now).map(Taken::Probe)
+    fn enter(&self, call: CheckedCall<'_>) -> Result<Taken, Failure> {
+        UnknownModels::enter(self, call.model, &call.attempt.run, call.now).map(Taken::Probe)
     }
 }
 
