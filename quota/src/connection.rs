@@ -5,15 +5,16 @@ use std::{fmt, pin::Pin, time::Duration};
 
 use parking_lot::Mutex as BriefMutex;
 use redis::{
-    Client, Cmd, ErrorKind, FromRedisValue, RedisError, Value,
+    Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, FromRedisValue, IntoConnectionInfo,
+    RedisConnectionInfo, RedisError, ServerErrorKind, TlsMode, Value,
     aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection},
     cluster::ClusterClient,
     cluster_async::ClusterConnection,
-    sentinel::{SentinelClient, SentinelServerType},
+    sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType},
 };
 use tokio::sync::Mutex;
 
-use crate::{error::Error, script::Script};
+use crate::{address::Address, error::Error, script::Script};
 
 /// The longest wait for an answer; after it the worker falls back to its own share.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_millis(250);
@@ -53,60 +54,47 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Checks whether [`Connection::open`] can use a URL.
-pub(crate) fn check_url(url: &str) -> Result<(), String> {
-    let nodes = match url.split_once("://") {
-        Some(("redis+cluster", nodes)) => nodes,
-        Some(("redis+sentinel", rest)) => sentinels_and_master(rest)?.0,
-        _ => return Client::open(url).map(drop).map_err(|error| error.to_string()),
-    };
-    nodes.split(',').try_for_each(|node| check_url(&format!("redis://{node}")))
-}
-
-fn sentinels_and_master(rest: &str) -> Result<(&str, &str), String> {
-    rest.split_once('/')
-        .filter(|(_, master)| !master.is_empty())
-        .ok_or_else(|| "write redis+sentinel://host:port,host:port/master-name".to_owned())
-}
-
 impl Connection {
     /// Opens `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,host:port` or
-    /// `redis+sentinel://host:port,host:port/master-name`. Connects at the first use, so that a
-    /// worker may start while Redis is away.
+    /// `redis+sentinel://host:port,host:port/master-name`, the last two also with `rediss`. Connects
+    /// at the first use, so that a worker may start while Redis is away.
     pub(crate) fn open(url: &str, answer_within: Duration) -> Result<Self, Error> {
         let bad = |error: RedisError| Error::Address(error.to_string());
-        let kind = if let Some(nodes) = url.strip_prefix("redis+cluster://") {
-            let client =
-                ClusterClient::builder(nodes.split(',').map(|node| format!("redis://{node}")))
+        let kind = match Address::read(url).map_err(Error::Address)? {
+            Address::Cluster(nodes) => {
+                let client = ClusterClient::builder(nodes)
                     .connection_timeout(answer_within)
                     .response_timeout(answer_within)
                     .retries(0)
                     .build()
                     .map_err(bad)?;
-            Kind::Cluster { client: Box::new(client), connection: Mutex::new(None) }
-        } else if let Some(rest) = url.strip_prefix("redis+sentinel://") {
-            let (nodes, master) = sentinels_and_master(rest).map_err(Error::Address)?;
-            let nodes: Vec<String> =
-                nodes.split(',').map(|node| format!("redis://{node}")).collect();
-            let client = SentinelClient::build(nodes, master, None, SentinelServerType::Master)
-                .map_err(bad)?;
-            Kind::Sentinel { client: Box::new(Mutex::new(client)), connection: Mutex::new(None) }
-        } else {
-            let config = ConnectionManagerConfig::new()
-                .set_connection_timeout(Some(answer_within))
-                .set_response_timeout(Some(answer_within))
-                // The callers' breaker pauses. More attempts in one command would end in a time-out
-                // that hides the first error.
-                .set_number_of_retries(0);
-            let client = Client::open(url).map_err(bad)?;
-            let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
-                .map_err(bad)?;
-            Kind::Single { client: Box::new(client), config, manager: BriefMutex::new(manager) }
+                Kind::Cluster { client: Box::new(client), connection: Mutex::new(None) }
+            }
+            Address::Sentinel(nodes, master) => {
+                let client = sentinels(nodes, master).map_err(bad)?;
+                Kind::Sentinel {
+                    client: Box::new(Mutex::new(client)),
+                    connection: Mutex::new(None),
+                }
+            }
+            Address::Single(url) => {
+                let config = ConnectionManagerConfig::new()
+                    .set_connection_timeout(Some(answer_within))
+                    .set_response_timeout(Some(answer_within))
+                    // The callers' breaker pauses. More attempts in one command would end in a
+                    // time-out that hides the first error.
+                    .set_number_of_retries(0);
+                let client = Client::open(url).map_err(bad)?;
+                let manager =
+                    ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
+                        .map_err(bad)?;
+                Kind::Single { client: Box::new(client), config, manager: BriefMutex::new(manager) }
+            }
         };
         Ok(Self { kind, address: without_password(url), answer_within })
     }
 
-    /// Runs a script.
+    /// Runs a script: one round trip; two when the server has lost its scripts.
     pub(crate) async fn run(
         &self,
         script: &Script,
@@ -114,21 +102,11 @@ impl Connection {
         arguments: &[Vec<u8>],
     ) -> Result<Vec<Value>, Error> {
         self.within(Box::pin(async {
-            match &self.kind {
-                Kind::Single { manager, .. } => {
-                    let mut manager = manager.lock().clone();
-                    script.run(&mut manager, keys, arguments).await
+            match self.send(&script.by_hash(keys, arguments)).await {
+                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                    self.send(&script.by_text(keys, arguments)).await
                 }
-                Kind::Cluster { client, connection } => {
-                    let mut connection = cluster(client, connection).await?;
-                    script.run(&mut connection, keys, arguments).await
-                }
-                Kind::Sentinel { client, connection } => {
-                    let answer =
-                        script.run(&mut sentinel(client, connection).await?, keys, arguments).await;
-                    forget_if_broken(answer.as_ref().err(), connection).await;
-                    answer
-                }
+                answer => answer,
             }
         }))
         .await
@@ -139,24 +117,24 @@ impl Connection {
         &self,
         command: &Cmd,
     ) -> Result<T, Error> {
-        self.within(Box::pin(async {
-            match &self.kind {
-                Kind::Single { manager, .. } => {
-                    let mut manager = manager.lock().clone();
-                    command.query_async(&mut manager).await
-                }
-                Kind::Cluster { client, connection } => {
-                    command.query_async(&mut cluster(client, connection).await?).await
-                }
-                Kind::Sentinel { client, connection } => {
-                    let answer =
-                        command.query_async(&mut sentinel(client, connection).await?).await;
-                    forget_if_broken(answer.as_ref().err(), connection).await;
-                    answer
-                }
+        self.within(Box::pin(self.send(command))).await
+    }
+
+    async fn send<T: FromRedisValue + Send>(&self, command: &Cmd) -> Result<T, RedisError> {
+        match &self.kind {
+            Kind::Single { manager, .. } => {
+                let mut manager = manager.lock().clone();
+                command.query_async(&mut manager).await
             }
-        }))
-        .await
+            Kind::Cluster { client, connection } => {
+                command.query_async(&mut cluster(client, connection).await?).await
+            }
+            Kind::Sentinel { client, connection } => {
+                let answer = command.query_async(&mut sentinel(client, connection).await?).await;
+                forget_if_broken(answer.as_ref().err(), connection).await;
+                answer
+            }
+        }
     }
 
     async fn within<T>(&self, answer: Answer<'_, T>) -> Result<T, Error> {
@@ -225,6 +203,24 @@ fn is_not_let_in(error: &RedisError) -> bool {
 /// write.
 fn is_the_scripts(error: &RedisError) -> bool {
     matches!(error.code(), Some("ERR" | "WRONGTYPE")) || error.to_string().contains("TIDEGATE")
+}
+
+/// The client of the master with this name, which has the sentinels' user, password and TLS.
+fn sentinels(nodes: Vec<String>, master: &str) -> Result<SentinelClient, RedisError> {
+    let nodes = nodes.into_iter().map(IntoConnectionInfo::into_connection_info);
+    let mut nodes = nodes.collect::<Result<Vec<ConnectionInfo>, _>>()?;
+    let mut of_master = SentinelNodeConnectionInfo::default();
+    if let Some(node) = nodes.first() {
+        of_master = of_master.set_redis_connection_info(node.redis_settings().clone());
+        if matches!(node.addr(), ConnectionAddr::TcpTls { .. }) {
+            of_master = of_master.set_tls_mode(TlsMode::Secure);
+        }
+    }
+    // Many a sentinel has no password although its master has one, and refuses any.
+    let open = nodes.iter().filter(|node| node.redis_settings().password().is_some());
+    let open = open.map(|node| node.clone().set_redis_settings(RedisConnectionInfo::default()));
+    nodes.extend(open.collect::<Vec<_>>());
+    SentinelClient::build(nodes, master, Some(of_master), SentinelServerType::Master)
 }
 
 async fn cluster(
@@ -302,5 +298,69 @@ mod tests {
         }
         allow(">mistyped");
         assert_eq!(connection.command::<String>(&redis::cmd("PING")).await.unwrap(), "PONG");
+    }
+
+    /// Sends a command and runs a script, from a new connection to `url` without `password`.
+    async fn is_served(url: &str, password: &str) {
+        let connection = Connection::open(url, tidegate_testkit::PATIENCE).unwrap();
+        assert_eq!(connection.command::<String>(&redis::cmd("PING")).await.unwrap(), "PONG");
+        let beat = crate::script::Scripts::new().beat;
+        let arguments = [b"worker".to_vec(), b"15".to_vec()];
+        let live = connection.run(&beat, &["workers".to_owned()], &arguments).await.unwrap();
+        assert_eq!(live, [Value::Int(1)]);
+        let open = Connection::open(&url.replace(password, ""), tidegate_testkit::PATIENCE);
+        let refused = open.unwrap().command::<String>(&redis::cmd("PING")).await.unwrap_err();
+        assert!(matches!(refused, Error::Away(_)), "{refused}");
+    }
+
+    fn protect(redis: &tidegate_testkit::Redis) {
+        redis::cmd("ACL")
+            .arg(&["SETUSER", "default", "resetpass", ">right"])
+            .exec(&mut redis.connection())
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_master_with_a_password_is_found_through_sentinels_with_and_without_one() {
+        let Some(master) = tidegate_testkit::Redis::start() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sentinel.conf");
+        let (_, port) = master.url.rsplit_once(':').unwrap();
+        let text =
+            format!("sentinel monitor main 127.0.0.1 {port} 1\nsentinel auth-pass main right\n");
+        std::fs::write(&file, text).unwrap();
+        let sentinel = tidegate_testkit::Redis::start_as(&[file.to_str().unwrap(), "--sentinel"]);
+        let sentinel = sentinel.unwrap();
+        protect(&master);
+        let (_, host) = sentinel.url.split_once("://").unwrap();
+        let url = format!("redis+sentinel://:right@{host},{host}/main");
+        is_served(&url, ":right@").await;
+        protect(&sentinel);
+        is_served(&url, ":right@").await;
+    }
+
+    #[tokio::test]
+    async fn a_cluster_with_a_password_is_served() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("nodes.conf");
+        let node = tidegate_testkit::Redis::start_as(&[
+            "--cluster-enabled",
+            "yes",
+            "--cluster-config-file",
+            file.to_str().unwrap(),
+        ]);
+        let Some(node) = node else { return };
+        let mut connection = node.connection();
+        redis::cmd("CLUSTER").arg(&["ADDSLOTSRANGE", "0", "16383"]).exec(&mut connection).unwrap();
+        loop {
+            let info: String = redis::cmd("CLUSTER").arg("INFO").query(&mut connection).unwrap();
+            if info.contains("cluster_state:ok") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        protect(&node);
+        let (_, host) = node.url.split_once("://").unwrap();
+        is_served(&format!("redis+cluster://:right@{host},{host}"), ":right@").await;
     }
 }

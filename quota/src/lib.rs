@@ -63,6 +63,7 @@
 
 #![deny(missing_docs)]
 
+mod address;
 mod admit;
 mod beat;
 mod breaker;

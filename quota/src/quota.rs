@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use tidegate_types::{Lane, ModelId, Tenant, Usage};
 
 use crate::{
+    address,
     bucket::{Bucket, BucketLimit},
     budget::Budgets,
-    connection,
     dimension::Amounts,
     error::Error,
     metrics,
@@ -27,9 +27,10 @@ pub struct Quota {
 
 impl Quota {
     /// Creates a limiter that a fleet shares through Redis: `redis://`, `rediss://`, `unix://`,
-    /// `redis+cluster://host:port,…` or `redis+sentinel://host:port,…/master-name`. Connects at the
-    /// first use; while Redis is away every process that runs [`Self::keep_alive`] keeps to its
-    /// share of the limits.
+    /// `redis+cluster://host:port,…` or `redis+sentinel://host:port,…/master-name`, the last two also
+    /// with `rediss`. User and password stand once, before the first host. Connects at the first
+    /// use; while Redis is away every process that runs [`Self::keep_alive`] keeps to its share of
+    /// the limits.
     ///
     /// # Errors
     /// [`Error::Address`] when the URL or the key prefix cannot be used.
@@ -51,7 +52,13 @@ impl Quota {
     /// # Errors
     /// The reason.
     pub fn check_url(url: &str) -> Result<(), String> {
-        connection::check_url(url)
+        address::check_url(url)
+    }
+
+    /// The URLs of the servers that a URL names, each with its user and password: one server, or
+    /// the named nodes of a cluster; none for sentinels, which find the master.
+    pub fn servers(url: &str) -> Vec<String> {
+        address::servers(url)
     }
 
     /// Creates a limiter for only this process.

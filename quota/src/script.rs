@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use redis::{ErrorKind, RedisResult, ServerErrorKind, Value, aio::ConnectionLike};
+use redis::Cmd;
 use tidegate_lua::PARTS;
 
 macro_rules! scripts {
@@ -57,29 +57,18 @@ impl Script {
         Self { hash: redis::Script::new(&text).get_hash().to_owned(), text }
     }
 
-    /// One round trip; two when the server has lost its scripts. `EVAL` and not `SCRIPT LOAD`,
-    /// which some proxies block.
-    pub(crate) async fn run(
-        &self,
-        connection: &mut impl ConnectionLike,
-        keys: &[String],
-        arguments: &[Vec<u8>],
-    ) -> RedisResult<Vec<Value>> {
-        match self.command("EVALSHA", &self.hash, keys, arguments).query_async(connection).await {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.command("EVAL", &self.text, keys, arguments).query_async(connection).await
-            }
-            answer => answer,
-        }
+    /// The command that runs it by its hash.
+    pub(crate) fn by_hash(&self, keys: &[String], arguments: &[Vec<u8>]) -> Cmd {
+        self.command("EVALSHA", &self.hash, keys, arguments)
     }
 
-    fn command(
-        &self,
-        verb: &str,
-        body: &str,
-        keys: &[String],
-        arguments: &[Vec<u8>],
-    ) -> redis::Cmd {
+    /// The command that sends its text and runs it. `EVAL` and not `SCRIPT LOAD`, which some
+    /// proxies block.
+    pub(crate) fn by_text(&self, keys: &[String], arguments: &[Vec<u8>]) -> Cmd {
+        self.command("EVAL", &self.text, keys, arguments)
+    }
+
+    fn command(&self, verb: &str, body: &str, keys: &[String], arguments: &[Vec<u8>]) -> Cmd {
         let mut command = redis::cmd(verb);
         command.arg(body).arg(keys.len()).arg(keys).arg(arguments);
         command

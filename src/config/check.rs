@@ -79,9 +79,17 @@ impl Faults<'_> {
     fn check_redis(&mut self) {
         let redis = &self.config.redis;
         let scheme = redis.url.split_once("://").map_or("", |(scheme, _)| scheme);
-        if !["redis", "rediss", "unix", "redis+unix", "redis+cluster", "redis+sentinel"]
-            .contains(&scheme)
-        {
+        let known = [
+            "redis",
+            "rediss",
+            "unix",
+            "redis+unix",
+            "redis+cluster",
+            "rediss+cluster",
+            "redis+sentinel",
+            "rediss+sentinel",
+        ];
+        if !known.contains(&scheme) {
             let url = mask::url(&redis.url);
             self.add(
                 &["redis", "url"],

@@ -149,7 +149,8 @@ impl Default for Temporal {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Redis {
     /// `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,…` or
-    /// `redis+sentinel://host:port,…/master-name`.
+    /// `redis+sentinel://host:port,…/master-name`; the last two also with `rediss`, and with user and
+    /// password before the first host.
     pub url: String,
     /// First part of every key.
     pub key_prefix: String,

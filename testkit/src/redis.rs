@@ -23,12 +23,19 @@ pub struct Redis {
     pub url: String,
     server: Option<Server>,
     program: PathBuf,
+    arguments: Vec<String>,
     port: u16,
 }
 
 impl Redis {
     /// `None`, said aloud, where none is installed: see [`skip`].
     pub fn start() -> Option<Self> {
+        Self::start_as(&[])
+    }
+
+    /// As [`Self::start`], with arguments before the usual ones: a configuration file, the mode of a
+    /// cluster's node or of a sentinel.
+    pub fn start_as(arguments: &[&str]) -> Option<Self> {
         let Some(program) = on_path(&["redis-server", "valkey-server"]) else {
             skip(
                 "neither redis-server nor valkey-server is on the PATH; install one, or run `make setup`",
@@ -36,9 +43,10 @@ impl Redis {
             return None;
         };
         let folder = folder();
-        let command = |[port]: &[u16; 1]| command(&program, *port, &folder);
+        let arguments = arguments.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let command = |[port]: &[u16; 1]| command(&program, &arguments, *port, &folder);
         let (server, [port]) = Server::on_free_ports(command, |[port]| answers(&url(*port)));
-        Some(Self { url: url(port), server: Some(server), program, port })
+        Some(Self { url: url(port), server: Some(server), program, arguments, port })
     }
 
     /// One for all tests of a process, each of which takes key prefixes of its own
@@ -73,7 +81,7 @@ impl Redis {
     pub fn restart(&mut self) {
         self.kill();
         let folder = folder();
-        let command = command(&self.program, self.port, &folder);
+        let command = command(&self.program, &self.arguments, self.port, &folder);
         let server = Server::start(command, || answers(&self.url));
         self.server = Some(server.expect("its port is free"));
     }
@@ -85,8 +93,9 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn command(program: &Path, port: u16, folder: &TempDir) -> Command {
+fn command(program: &Path, arguments: &[String], port: u16, folder: &TempDir) -> Command {
     let mut command = leashed(program);
+    command.args(arguments);
     command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
     command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(folder.path());
     command

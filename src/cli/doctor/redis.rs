@@ -33,7 +33,8 @@ const START: &str =
 pub(super) async fn check_all(config: &Config) -> Vec<Check> {
     let url = &config.redis.url;
     let mut checks = Vec::new();
-    for node in nodes(url) {
+    // With sentinels, the limiter itself finds the master.
+    for node in Quota::servers(url) {
         let (mut seen, reached) = node_checks(&node, config.storage.state.is_some()).await;
         checks.append(&mut seen);
         if !reached {
@@ -42,18 +43,6 @@ pub(super) async fn check_all(config: &Config) -> Vec<Check> {
     }
     checks.push(scripts(config).await);
     checks
-}
-
-/// The addresses to check directly: the server, or each named node of a cluster. With sentinels, the
-/// limiter itself finds the master.
-fn nodes(url: &str) -> Vec<String> {
-    match url.split_once("://") {
-        Some(("redis+cluster", nodes)) => {
-            nodes.split(',').map(|node| format!("redis://{node}")).collect()
-        }
-        Some(("redis+sentinel", _)) => Vec::new(),
-        _ => vec![url.to_owned()],
-    }
 }
 
 async fn node_checks(url: &str, has_state: bool) -> (Vec<Check>, bool) {
@@ -372,12 +361,5 @@ mod tests {
         let check = scripts(&config).await;
         assert_eq!(check.state, State::Fail);
         assert!(check.seen.contains(&format!("{key} is a string, not a zset")), "{}", check.seen);
-    }
-
-    #[test]
-    fn a_cluster_is_asked_node_by_node() {
-        assert_eq!(nodes("redis+cluster://a:1,b:2"), ["redis://a:1", "redis://b:2"]);
-        assert_eq!(nodes("redis+sentinel://a:1/main"), Vec::<String>::new());
-        assert_eq!(nodes("rediss://a:1"), ["rediss://a:1"]);
     }
 }
