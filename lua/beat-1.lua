@@ -22,8 +22,7 @@ if #ARGV ~= 2 or worker == '' or not gone or gone < 1 then
   return redis.error_reply('TIDEGATE wants 2 arguments: a worker and at least 1 second')
 end
 local now = tonumber(redis.call('TIME')[1])
-if redis.call('ZADD', KEYS[1], now, worker) == 1 then
-  redis.call('EXPIRE', KEYS[1], DAY)
-end
+redis.call('ZADD', KEYS[1], now, worker)
+redis.call('EXPIRE', KEYS[1], DAY)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - gone)
 return { redis.call('ZCARD', KEYS[1]) }

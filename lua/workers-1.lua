@@ -26,9 +26,8 @@ local now = tonumber(redis.call('TIME')[1])
 if worker ~= '' and words == '' then
   redis.call('HDEL', KEYS[1], worker)
 elseif worker ~= '' then
-  if redis.call('HSET', KEYS[1], worker, string.format('%.0f', now) .. ' ' .. words) == 1 then
-    redis.call('EXPIRE', KEYS[1], DAY)
-  end
+  redis.call('HSET', KEYS[1], worker, string.format('%.0f', now) .. ' ' .. words)
+  redis.call('EXPIRE', KEYS[1], DAY)
 end
 if ARGV[4] ~= '1' then
   return {}

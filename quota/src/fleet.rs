@@ -85,4 +85,24 @@ mod tests {
         let reads_every = |workers| Fleet { known: AtomicU64::new(workers) }.reads_every();
         assert_eq!([0, 1, 49, 50, 1_000].map(reads_every), [1, 1, 1, 2, 21]);
     }
+
+    #[tokio::test]
+    async fn what_a_steady_fleet_reports_never_expires() {
+        let Some(redis) = tidegate_testkit::Redis::shared() else { return };
+        let prefix = tidegate_testkit::unique("fleet");
+        let patience = tidegate_testkit::PATIENCE;
+        let store =
+            redis_store::Store::open_within(&redis.url, &prefix, patience, patience).unwrap();
+        let fleet = Fleet::default();
+        let mut connection = redis.connection();
+        for _ in 0..2 {
+            fleet.beat(&store, "worker").await.unwrap();
+            Fleet::publish_status(&store, "worker", "words", false).await.unwrap();
+            for key in [key::workers(&prefix), key::worker_statuses(&prefix)] {
+                let lives: i64 = redis::cmd("TTL").arg(&key).query(&mut connection).unwrap();
+                assert!(lives > 80_000, "{key} lives for {lives} s");
+                redis::cmd("EXPIRE").arg(&key).arg(60).exec(&mut connection).unwrap();
+            }
+        }
+    }
 }
