@@ -32,6 +32,8 @@ pub(crate) enum Statuses {
     Any,
     /// Refusals of a request: 400, 404, 405, 422.
     Request,
+    /// Refusals for good: 4xx, but neither 408 nor 429.
+    Final,
     /// Refusals that may be about a limit: 400, 401, 402, 403, 412, 429.
     Limit,
     /// 429 alone.
@@ -45,6 +47,7 @@ impl Statuses {
         match self {
             Self::Any => true,
             Self::Request => matches!(status, 400 | 404 | 405 | 422),
+            Self::Final => matches!(status, 400..500) && !matches!(status, 408 | 429),
             Self::Limit => matches!(status, 400..=403 | 412 | 429),
             Self::TooMany => status == 429,
             Self::Only(statuses) => statuses.contains(&status),
@@ -216,15 +219,15 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Name("DataInspectionFailed"), Kind::ContentRefused),
     row(Statuses::Any, Name("ResponsibleAIPolicyViolation"), Kind::ContentRefused),
     row(Statuses::Request, Number("1301"), Kind::ContentRefused),
-    row(Statuses::Any, SaysOne(FILTERED), Kind::ContentRefused),
-    row(Statuses::Any, OneOfEach(SENSITIVE, &["detected", "contain"]), Kind::ContentRefused),
+    row(Statuses::Final, SaysOne(FILTERED), Kind::ContentRefused),
+    row(Statuses::Final, OneOfEach(SENSITIVE, &["detected", "contain"]), Kind::ContentRefused),
     row(Statuses::Request, Name("invalid_prompt"), Kind::ContentRefused),
     row(Statuses::Any, Name("content_policy_violation"), Kind::ContentRefused),
     row(Statuses::Any, Name("moderation_blocked"), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["guardrail", "violat"]), Kind::ContentRefused),
-    row(Statuses::Any, Says(&["guardrail", "intervened"]), Kind::ContentRefused),
+    row(Statuses::Final, Says(&["guardrail", "violat"]), Kind::ContentRefused),
+    row(Statuses::Final, Says(&["guardrail", "intervened"]), Kind::ContentRefused),
     row(Statuses::Request, SaysOne(&["敏感", "违规", "审核不通过"]), Kind::ContentRefused),
-    row(Statuses::Any, OneOfEach(CONTENT, WITHHELD), Kind::ContentRefused),
+    row(Statuses::Final, OneOfEach(CONTENT, WITHHELD), Kind::ContentRefused),
     // The key, in a request's refusal.
     row(
         Statuses::Request,
@@ -518,6 +521,9 @@ mod tests {
             (403, "Content-Type not allowed: prohibited"),
             (403, "Your account was flagged for potential abuse."),
             (429, "并发数超过上限"),
+            (429, "Rate limit triggered: too many prompt tokens per minute"),
+            (503, "Circuit breaker triggered while checking content"),
+            (503, "The safety system is temporarily unavailable"),
         ] {
             let body = serde_json::json!({"error": {"message": message}}).to_string();
             assert_eq!(find(status, &Envelope::read(body.as_bytes()), None), None, "{message}");
