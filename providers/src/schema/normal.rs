@@ -1,5 +1,7 @@
 //! Reduces an ordinary schema to the part that a vendor follows.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -30,6 +32,10 @@ const ANNOTATIONS: [&str; 13] = [
     "title",
     "nullable",
 ];
+
+/// Keywords that hold for each of the variants beside them.
+const SHARED: [&str; 6] =
+    ["properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems"];
 
 /// The schema in the vendor's form, and whether the answer is in a field of it; or the reason why
 /// it cannot be expressed.
@@ -141,14 +147,21 @@ impl<'a> Work<'a> {
         if let Some(choices) = choices
             && choices.iter().any(says_what_it_is)
         {
+            let shared = fields.iter().filter(|(key, _)| SHARED.contains(&key.as_str()));
+            let shared: Map<_, _> =
+                shared.map(|(key, value)| (key.clone(), value.clone())).collect();
             let mut variants = Vec::with_capacity(choices.len());
             for (number, choice) in choices.iter().enumerate() {
-                let choice = with_kind(choice, fields.get("type"));
+                let mut choice = with_kind(choice, fields.get("type"));
+                if !shared.is_empty() {
+                    choice = Cow::Owned(json!({"allOf": [choice, shared]}));
+                }
                 let place = format!("{place}/anyOf/{number}");
                 variants.push(self.node(&choice, &place, steps + 1, depth)?);
             }
             said.insert("anyOf".to_owned(), Value::Array(variants));
-            return Ok(self.described(said, fields, &["anyOf", "oneOf", "type"]));
+            let done = [&["anyOf", "oneOf", "type"], &SHARED[..]].concat();
+            return Ok(self.described(said, fields, &done));
         }
         match kind(fields) {
             Some("object") => self.object(fields, place, steps, depth),
@@ -410,16 +423,16 @@ fn says_what_it_is(variant: &Value) -> bool {
     told.iter().any(|key| variant.get(*key).is_some())
 }
 
-fn with_kind<'v>(variant: &'v Value, kind: Option<&Value>) -> std::borrow::Cow<'v, Value> {
+fn with_kind<'v>(variant: &'v Value, kind: Option<&Value>) -> Cow<'v, Value> {
     match (variant.as_object(), kind) {
         (Some(fields), Some(kind))
             if !fields.contains_key("type") && !fields.contains_key("$ref") =>
         {
             let mut fields = fields.clone();
             fields.insert("type".to_owned(), kind.clone());
-            std::borrow::Cow::Owned(Value::Object(fields))
+            Cow::Owned(Value::Object(fields))
         }
-        _ => std::borrow::Cow::Borrowed(variant),
+        _ => Cow::Borrowed(variant),
     }
 }
 

@@ -87,19 +87,23 @@ fn without_nulls(root: &Value, schema: &Value, value: &mut Value) {
         }
         _ => return,
     }
-    let variants =
-        ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(*key)?.as_array());
-    for variant in variants.flatten() {
-        if fits(resolved(root, variant), value) {
+    let of = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+    for part in of("allOf") {
+        without_nulls(root, part, value);
+    }
+    for variant in of("anyOf").chain(of("oneOf")) {
+        if fits(resolved(root, variant), schema, value) {
             without_nulls(root, variant, value);
         }
     }
 }
 
-/// Whether an object may match this variant: the variant names all of its fields.
-fn fits(variant: &Value, value: &Value) -> bool {
+/// Whether an object may match this variant of a schema: the two name all of its fields.
+fn fits(variant: &Value, schema: &Value, value: &Value) -> bool {
     match (value.as_object(), variant.get("properties").and_then(Value::as_object)) {
-        (Some(fields), Some(properties)) => fields.keys().all(|name| properties.contains_key(name)),
+        (Some(fields), Some(properties)) => fields
+            .keys()
+            .all(|name| properties.contains_key(name) || schema["properties"].get(name).is_some()),
         (None, None) => true,
         _ => variant.get("properties").is_none(),
     }

@@ -148,6 +148,57 @@ fn parts_and_conditions_are_put_together_or_left_out() {
 }
 
 #[test]
+fn what_stands_beside_variants_is_in_each_of_them() {
+    let schema = json!({
+        "type": "object",
+        "description": "A payment.",
+        "properties": {
+            "id": {"type": "string"},
+            "kind": {"type": "string"},
+            "note": {"type": "string"},
+        },
+        "required": ["id", "kind"],
+        "oneOf": [
+            {"properties": {"kind": {"const": "card"}, "card": {"type": "string"}}, "required": ["card"]},
+            {"$ref": "#/$defs/transfer"},
+        ],
+        "$defs": {"transfer": {"type": "object", "required": ["iban"],
+            "properties": {"kind": {"const": "transfer"}, "iban": {"type": "string"}}}},
+    });
+    let (said, wrapped) = sent_schema(OPENAI, &schema);
+    assert!(wrapped);
+    let said = &said["properties"]["answer"];
+    assert_eq!(said["description"], "A payment.");
+    for (variant, own) in [(0, "card"), (1, "iban")] {
+        let variant = &said["anyOf"][variant];
+        let properties = variant["properties"].as_object().unwrap();
+        let mut names = vec!["id", "kind", "note", own];
+        names.sort_unstable();
+        assert_eq!(properties.keys().collect::<Vec<_>>(), names);
+        assert_eq!(variant["required"], json!(names));
+        assert_eq!(variant["additionalProperties"], false);
+        assert!(properties["kind"]["enum"].is_array(), "the narrower of the two");
+    }
+    let answer = r#"{"answer":{"id":"1","kind":"card","note":null,"card":"4"}}"#;
+    let restored = OPENAI.restored("model", &schema, answer.to_owned());
+    let restored: Value = serde_json::from_str(&restored).unwrap();
+    assert_eq!(restored, json!({"id": "1", "kind": "card", "card": "4"}));
+    let vague = json!({"type": "object", "required": ["id"],
+        "anyOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"id": {"type": "string"}}}]});
+    assert!(reason_for_words(ANTHROPIC, &vague).contains("requires id"));
+}
+
+#[test]
+fn nulls_of_optional_fields_are_removed_from_every_part() {
+    let schema = json!({"allOf": [
+        {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+        {"properties": {"b": {"type": "string"}}},
+    ]});
+    let restored = OPENAI.restored("model", &schema, r#"{"a":"x","b":null}"#.to_owned());
+    assert_eq!(restored, r#"{"a":"x"}"#);
+}
+
+#[test]
 fn a_schema_that_cannot_be_reduced_has_a_reason() {
     let object = |property: Value| json!({"type": "object", "properties": {"x": property}});
     let tree = json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}},
