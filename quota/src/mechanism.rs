@@ -17,7 +17,7 @@ mod day;
 mod entry;
 mod gate;
 mod in_flight;
-mod learned;
+pub(crate) mod learned;
 mod levels;
 pub(crate) mod log;
 mod queue;

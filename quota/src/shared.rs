@@ -23,6 +23,7 @@ use crate::{
     fleet::Fleet,
     in_flight::{Backend, InFlightCalls},
     intake::Intake,
+    mechanism::learned::REMEMBERED_TEMPLATES,
     memory, metrics,
     model::ModelQuota,
     numbers::Numbers,
@@ -35,10 +36,6 @@ use crate::{
     store::{Ask, Expectation, ProviderSignal, Settlement, Store},
     usage_history::Recorder,
 };
-
-/// Maximum number of templates whose expectation is remembered here. Each costs some 100 bytes, and
-/// all are in Redis too.
-const REMEMBERED_TEMPLATES: usize = 10_000;
 
 /// Time for which a learned number of cached tokens is used; then Redis is asked again.
 const CACHE_BELIEVED: Duration = Duration::from_secs(60);

@@ -9,6 +9,10 @@ use crate::{
     store::{Expectation, Settlement},
 };
 
+/// Maximum number of templates that a process remembers; at the next one it begins again. Each costs
+/// some 100 bytes.
+pub(crate) const REMEMBERED_TEMPLATES: usize = 10_000;
+
 impl Mechanism {
     pub(crate) fn expectation(&self, template: u64) -> Option<Expectation> {
         let learned = self.learned.get(&template)?;
@@ -36,6 +40,9 @@ impl Mechanism {
         let weight = latency.max(1.0);
         let output = float(sample.output).max(expected) * weight;
         let first = Learned { output, weight, ..Learned::default() };
+        if self.learned.len() >= REMEMBERED_TEMPLATES && !self.learned.contains_key(&template) {
+            self.learned.clear();
+        }
         let learned = self.learned.entry(template).or_insert(first);
         let fade = |sum: &mut f64, seen: f64| *sum = *sum * numbers.fade + seen;
         fade(&mut learned.input, float(sample.input));
@@ -45,6 +52,25 @@ impl Mechanism {
         if let Some(cached) = settlement.cached.map(float) {
             let gained = numbers.half * (cached - learned.cached).max(0.0);
             learned.cached = cached.min(learned.cached + gained);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{dimension::Amounts, store::UsageSample};
+
+    #[test]
+    fn templates_without_end_take_no_memory_without_end() {
+        let mut mechanism = Mechanism::new(0.0);
+        let sample = UsageSample { estimated_input: 10, input: 9, output: 3 };
+        let used = Settlement::used("call", Amounts::call(9, 3));
+        let settlement = Settlement { sample: Some(sample), ..used };
+        for template in 0..20_000 {
+            mechanism.learn(template, &settlement, 0.0, 1.0, &Numbers::DEFAULT);
+            assert!(mechanism.learned.len() <= REMEMBERED_TEMPLATES);
+            assert!(mechanism.expectation(template).is_some());
         }
     }
 }
