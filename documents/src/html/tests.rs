@@ -85,6 +85,8 @@ fn what_nobody_sees_is_left_out() {
         "style='position:absolute;inset-inline-start:-9999px'",
         "style='-webkit-text-fill-color:transparent'",
         "style='color:color(srgb 1 1 1)'",
+        "style='color:red;background:red'",
+        "style='color:darkslategray;background:#2f4f4f'",
         "hidden",
     ];
     for hidden in hidden {
