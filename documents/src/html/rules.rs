@@ -371,10 +371,42 @@ fn split_target(selector: &str) -> (String, Target) {
     }
 }
 
+/// Drops the comments; `/*` in a string or an address without quotes begins none.
 fn without_comments(sheet: &str) -> String {
-    let mut parts = sheet.split("/*");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |all, part| all + part.split_once("*/").map_or("", |(_, rest)| rest))
+    let (mut kept, mut rest) = (String::with_capacity(sheet.len()), sheet);
+    while let Some(at) = rest.find(['/', '"', '\'', '(', '\\']) {
+        let (before, token) = rest.split_at(at);
+        kept.push_str(before);
+        if let Some(comment) = token.strip_prefix("/*") {
+            rest = comment.split_once("*/").map_or("", |(_, rest)| rest);
+            continue;
+        }
+        let is_address = |before: &str| before.to_ascii_lowercase().ends_with("url");
+        let end = match token.as_bytes()[0] {
+            b'\\' => token.char_indices().nth(2).map_or(token.len(), |(at, _)| at),
+            // A string ends with its line.
+            b'"' => end_of_token(token, &['"', '\n']),
+            b'\'' => end_of_token(token, &['\'', '\n']),
+            b'(' if is_address(before) && !token[1..].trim_start().starts_with(['"', '\'']) => {
+                end_of_token(token, &[')'])
+            }
+            _ => 1,
+        };
+        kept.push_str(&token[..end]);
+        rest = &token[end..];
+    }
+    kept + rest
+}
+
+/// Returns the index behind the first of these signs after the first one that is not escaped.
+fn end_of_token(token: &str, signs: &[char]) -> usize {
+    let mut is_escaped = false;
+    let end = token.char_indices().skip(1).find(|(_, c)| {
+        let is_end = !is_escaped && signs.contains(c);
+        is_escaped = !is_escaped && *c == '\\';
+        is_end
+    });
+    end.map_or(token.len(), |(at, _)| at + 1)
 }
 
 /// Counts ids; classes, attributes and states; tags.

@@ -111,6 +111,10 @@ fn what_the_pages_own_style_sheets_hide_is_left_out() {
         ("@media print { .x { display: none } }", "seen\n\nhidden"),
         ("@media (max-width: 600px) { .x { display: none } }", "seen\n\nhidden"),
         (".x:hover { display: none } .z { display: none }", "seen\n\nhidden"),
+        ("p::after { content: \"/*\" } .x { display: none }", "seen/*"),
+        ("p { content: '\\'/*' } .x { display: none }", "seen"),
+        ("p { background: url(a/*b.png) } .x { display: none }", "seen"),
+        ("p { color: blue /* url( */ } /* \" */ .x { display: none }", "seen"),
         (".x { display: none", "seen"),
         ("} .x { left: 1px } {", "seen\n\nhidden"),
     ] {
