@@ -1,6 +1,6 @@
 //! Meaning of a page's letters: from the font, otherwise from what is known of its codes.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GBK, SHIFT_JIS, UTF_16BE};
 use hayro_interpret::{
@@ -11,10 +11,9 @@ use hayro_interpret::{
         page::Page,
     },
 };
-
+use icu_normalizer::ComposingNormalizerBorrowed;
 use skrifa::{FontRef, MetadataProvider as _};
 
-use super::arabic;
 use crate::symbols::Symbols;
 
 /// Most characters read from a font's own table.
@@ -61,8 +60,8 @@ impl<'a> Meanings<'a> {
         };
         let mut plain = String::new();
         for c in text.chars() {
-            match ligature(c).or_else(|| tex_ligature(c, glyph)) {
-                Some(letters) => plain.push_str(letters),
+            match plain_letters(c).or_else(|| tex_ligature(c, glyph).map(Cow::Borrowed)) {
+                Some(letters) => plain.push_str(&letters),
                 None if is_text(c) => plain.push(c),
                 None if Symbols::is_code(c) => {
                     let symbols = self.symbols_of(glyph);
@@ -286,17 +285,39 @@ pub(super) fn is_text(c: char) -> bool {
         && !matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'.. | '\u{fffd}' | '\u{feff}')
 }
 
-fn ligature(c: char) -> Option<&'static str> {
+/// Returns the letters of a ligature, or of a form that an Arabic letter has at its place in a word.
+fn plain_letters(c: char) -> Option<Cow<'static, str>> {
     Some(match c {
-        '\u{fb00}' => "ff",
-        '\u{fb01}' => "fi",
-        '\u{fb02}' => "fl",
-        '\u{fb03}' => "ffi",
-        '\u{fb04}' => "ffl",
-        '\u{fb05}' | '\u{fb06}' => "st",
-        '\u{a0}' => " ",
+        '\u{fb00}'..='\u{fb06}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}' => {
+            let normal = ComposingNormalizerBorrowed::new_nfkc();
+            let letters = normal.normalize_iter(std::iter::once(c));
+            // A vowel sign that stands alone is on a space.
+            Cow::Owned(letters.skip_while(|letter| *letter == ' ').collect())
+        }
+        '\u{a0}' => " ".into(),
         // Bullets of symbol fonts, as office programs write them.
-        '\u{f0b7}' | '\u{f0a7}' => "•",
-        form => return arabic::plain_letters(form),
+        '\u{f0b7}' | '\u{f0a7}' => "•".into(),
+        _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_is_its_letter() {
+        for (forms, letters) in [
+            ("\u{fe80}\u{fe8e}\u{fe92}\u{feb0}\u{fee0}\u{fef4}\u{fefc}", "ءابزليلا"),
+            // Persian and Urdu; vowel signs; a whole word.
+            ("\u{fb56}\u{fb7c}\u{fb8e}\u{fb94}\u{fbfe}\u{fbaf}", "پچکگیے"),
+            ("\u{fe76}\u{fe77}\u{fc60}", "\u{64e}\u{640}\u{64e}\u{64e}\u{651}"),
+            ("\u{fdf2}", "الله"),
+            ("\u{fb00}\u{fb01}\u{fb02}\u{fb03}\u{fb04}\u{fb05}\u{fb06}", "fffiflffifflstst"),
+        ] {
+            let plain: String = forms.chars().map(|form| plain_letters(form).unwrap()).collect();
+            assert_eq!(plain, letters, "{forms}");
+        }
+        assert_eq!(['a', '\u{fefd}', '\u{feff}'].map(plain_letters), [None, None, None]);
+    }
 }

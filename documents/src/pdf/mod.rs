@@ -1,7 +1,6 @@
 //! PDF: the text of each page in reading order, and the pages that cannot be read.
 
 mod accents;
-mod arabic;
 mod attachments;
 mod comments;
 mod content;
