@@ -60,6 +60,36 @@ pub(crate) fn extract(
     Ok(parts.collect::<Vec<_>>().join("\n\n"))
 }
 
+/// Reads the shapes of a book: text boxes, pictures, charts.
+pub(crate) struct Shapes<'a>(Body<'a>);
+
+impl<'a> Shapes<'a> {
+    /// Reads the documents within a book.
+    ///
+    /// # Errors
+    /// [`Unreadable::TooLarge`] for an archive that unpacks to more than the limits allow.
+    pub(crate) fn of_book(
+        package: &mut Package<'_>,
+        content: &Element,
+        tally: &'a Tally,
+    ) -> Result<Self, Unreadable> {
+        let objects = Objects::read(package, content, tally)?;
+        let mut body = Body::new(objects, Background::Unknown, tally);
+        body.in_cell = true;
+        Ok(Self(body))
+    }
+
+    /// Returns the text of a shape, without empty lines.
+    pub(crate) fn read(&mut self, shape: &Element) -> String {
+        let mut text = String::new();
+        self.0.write_blocks_of([shape], &mut text);
+        let lines = text.lines().chain(self.0.notes.iter().map(String::as_str)).map(str::trim);
+        let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+        self.0.notes.clear();
+        text
+    }
+}
+
 /// Returns the background of the pages; white if none is stated.
 fn page_background(styles: &Element) -> Background {
     let pages = styles.all("page-layout-properties");

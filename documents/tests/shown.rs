@@ -91,6 +91,34 @@ fn open_sheets_are_read_as_they_are_shown() {
 }
 
 #[test]
+fn open_sheets_have_shapes_charts_and_covered_cells() {
+    let p = |text: &str| format!("<text:p>{text}</text:p>");
+    let content = format!(
+        "<c><office:spreadsheet><table:table table:name=\"A\"><table:shapes><draw:ellipse>{}</draw:ellipse><draw:frame><draw:image/></draw:frame></table:shapes>\
+         <table:table-column/><table:table-column table:visibility=\"collapse\"/><table:table-column/>\
+         <table:table-row><table:table-cell table:number-columns-repeated=\"3\">{}</table:table-cell></table:table-row>\
+         <table:table-row><table:table-cell>{}<draw:frame><draw:object xlink:href=\"./Object 1\"/></draw:frame><draw:connector>{}</draw:connector></table:table-cell>\
+         <table:covered-table-cell>{}</table:covered-table-cell></table:table-row></table:table></office:spreadsheet></c>",
+        p("oval"),
+        p("x"),
+        p("seen"),
+        p("leads on"),
+        p("gone"),
+    );
+    let chart = format!(
+        "<c><office:body><office:chart><chart:chart><chart:title>{}</chart:title><table:table><table:table-row>\
+         <table:table-cell>{}</table:table-cell><table:table-cell>{}</table:table-cell></table:table-row></table:table></chart:chart></office:chart></office:body></c>",
+        p("Tides"),
+        p("May"),
+        p("7"),
+    );
+    let parts = with(ods(), vec![("content.xml", content), ("Object 1/content.xml", chart)]);
+    let (text, left_out) = read(&parts, "a.ods");
+    assert_eq!(text, "## A\n\nx | x\nseen\n\noval\n\nTides\nMay | 7\n\nleads on");
+    assert_eq!(left_out, [(Kind::HiddenText, 5), (Kind::Pictures, 1)]);
+}
+
+#[test]
 fn a_book_of_2003_is_read_whatever_it_is_called() {
     let book = "<?xml version=\"1.0\"?><Workbook xmlns=\"urn:schemas-microsoft-com:office:spreadsheet\">\
         <Worksheet ss:Name=\"T\"><Table><Row><Cell><Data ss:Type=\"String\">Port</Data></Cell><Cell ss:Index=\"3\"><Data ss:Type=\"Number\">7.50</Data></Cell></Row>\

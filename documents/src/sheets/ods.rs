@@ -13,11 +13,31 @@ use crate::{
     format::Format,
     left_out::Kind,
     links::Link,
+    open_document::Shapes,
     package::Package,
     spaces::one_line,
     unreadable::Unreadable,
     xml::{Element, Node},
 };
+
+/// The elements that are shapes, or links around them.
+const SHAPES: [&str; 15] = [
+    "a",
+    "caption",
+    "circle",
+    "connector",
+    "custom-shape",
+    "ellipse",
+    "frame",
+    "g",
+    "line",
+    "measure",
+    "path",
+    "polygon",
+    "polyline",
+    "rect",
+    "regular-polygon",
+];
 
 /// Reads the text of a book.
 pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<String, Unreadable> {
@@ -36,6 +56,7 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         })
         .filter_map(|style| style.attribute("name"))
         .collect();
+    let mut shapes = Shapes::of_book(package, &content, context.tally)?;
     let mut text = String::new();
     let books = content.all("spreadsheet");
     let parts = books.iter().flat_map(|book| book.elements());
@@ -44,6 +65,7 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         let mut cells = Cells::new(context.limits, context.deadline, text.len());
         let mut sheet = Sheet {
             cells: &mut cells,
+            shapes: &mut shapes,
             beside: Vec::new(),
             columns: Vec::new(),
             formulas: 0,
@@ -80,9 +102,10 @@ fn is_encrypted(package: &mut Package<'_>) -> Result<bool, Unreadable> {
 
 struct Sheet<'s, 'c> {
     cells: &'s mut Cells<'c>,
-    /// Text boxes and comments.
+    shapes: &'s mut Shapes<'c>,
+    /// Text boxes, charts and comments.
     beside: Vec<String>,
-    /// Hidden columns.
+    /// Hidden columns, in order.
     columns: Vec<Range<u32>>,
     formulas: usize,
     row: u32,
@@ -114,7 +137,7 @@ impl Sheet<'_, '_> {
             match &*child.name {
                 "table-row" => self.row(child)?,
                 "table-rows" | "table-row-group" | "table-header-rows" => self.rows(child)?,
-                "shapes" => self.read_boxes(child),
+                "shapes" => self.read_shapes(child),
                 _ => {}
             }
         }
@@ -124,22 +147,37 @@ impl Sheet<'_, '_> {
     fn row(&mut self, row: &Element) -> Result<(), Fault> {
         let count = repeated(row, "number-rows-repeated");
         let is_hidden = row.attribute("visibility").is_some_and(|it| it != "visible");
-        let mut shown = Vec::new();
+        let mut shown: Vec<(Range<u32>, String)> = Vec::new();
         let mut column = 0_u32;
         for cell in row.elements() {
-            let columns = repeated(cell, "number-columns-repeated");
-            if &*cell.name == "table-cell" {
-                let value = self.value(cell);
-                if is_hidden || self.columns.iter().any(|hidden| hidden.contains(&column)) {
-                    self.cells.hide(value)?;
-                } else if !value.is_empty() {
-                    shown.push((column..column.saturating_add(columns), value));
-                }
-                self.read_boxes(cell);
+            let mut next = column;
+            column = column.saturating_add(repeated(cell, "number-columns-repeated"));
+            // Other elements are no cells.
+            let is_covered = &*cell.name == "covered-table-cell";
+            if !is_covered && &*cell.name != "table-cell" {
+                continue;
             }
-            column = column.saturating_add(columns);
+            let value = self.value(cell);
+            self.read_shapes(cell);
+            if is_hidden || is_covered {
+                self.cells.hide(value)?;
+                continue;
+            }
+            if value.is_empty() {
+                continue;
+            }
+            for hidden in &self.columns {
+                let hidden = hidden.start.max(next)..hidden.end.min(column);
+                if !hidden.is_empty() {
+                    shown.push((next..hidden.start, value.clone()));
+                    self.cells.hide(value.clone())?;
+                    next = hidden.end;
+                }
+            }
+            shown.push((next..column, value));
         }
         // Empty rows take no memory.
+        shown.retain(|(columns, _)| !columns.is_empty());
         let rows = self.row..self.row.saturating_add(count);
         self.row = rows.end;
         for row in if shown.is_empty() { 0..0 } else { rows } {
@@ -188,16 +226,16 @@ impl Sheet<'_, '_> {
         }
     }
 
-    /// Reads the comments of a cell, and text boxes.
-    fn read_boxes(&mut self, parent: &Element) {
+    /// Reads the comments and the shapes of a cell or a sheet.
+    fn read_shapes(&mut self, parent: &Element) {
         for child in parent.elements() {
-            let words = || {
-                let lines = child.all("p").into_iter().map(paragraph_text);
-                lines.filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n")
-            };
             let text = match &*child.name {
-                "annotation" => format!("[Comment: {}]", words().replace('\n', " ")),
-                "frame" | "custom-shape" | "g" | "rect" => words(),
+                "annotation" => {
+                    let lines = child.all("p").into_iter().map(paragraph_text);
+                    let lines = lines.filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
+                    format!("[Comment: {}]", lines.join(" "))
+                }
+                name if SHAPES.contains(&name) => self.shapes.read(child),
                 _ => continue,
             };
             if !text.is_empty() {
