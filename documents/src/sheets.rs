@@ -38,7 +38,7 @@ pub(crate) fn extract(
             _ if !package.has("xl/workbook.bin") => return xlsx::read(&mut package, context),
             _ => {
                 package.check_unpacked_size()?;
-                book_formats = BookFormats::of_xlsb(&mut package)?;
+                book_formats = BookFormats::of_xlsb(&mut package, context)?;
             }
         }
     } else if xml_2003::is_xml_2003(bytes) {
@@ -88,8 +88,13 @@ fn read_binary_book(
         }
         let is_hidden = sheet_formats.is_some_and(|look| look.is_hidden);
         let hidden = cells.take_hidden(is_hidden, &place, context.tally);
-        let texts_after_cells: Vec<String> =
-            (!hidden.is_empty()).then_some(hidden).into_iter().collect();
+        let mut texts_after_cells = Vec::new();
+        if let Some(look) = sheet_formats {
+            texts_after_cells.extend_from_slice(&look.beside);
+            context.tally.add_in_part(Kind::Pictures, look.pictures, &place);
+            context.tally.add_in_part(Kind::UnreadParts, look.unread, &place);
+        }
+        texts_after_cells.extend((!hidden.is_empty()).then_some(hidden));
         cells.write(&name, &texts_after_cells, &mut text)?;
     }
     match fault {

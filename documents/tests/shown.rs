@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Parts, ods, package, pptx, relations, texts, xlsx};
+use common::{Parts, ods, package, pptx, relations, texts, xlsb, xlsx};
 use tidegate_documents::{Limits, extract, left_out::Kind};
 
 fn read(parts: &Parts, name: &str) -> (String, Vec<(Kind, u64)>) {
@@ -116,6 +116,26 @@ fn open_sheets_have_shapes_charts_and_covered_cells() {
     let (text, left_out) = read(&parts, "a.ods");
     assert_eq!(text, "## A\n\nx | x\nseen\n\noval\n\nTides\nMay | 7\n\nleads on");
     assert_eq!(left_out, [(Kind::HiddenText, 5), (Kind::Pictures, 1)]);
+}
+
+#[test]
+fn binary_sheets_have_drawings() {
+    let drawn = relations(&[
+        ("r1", "comments", "../comments1.bin"),
+        ("r2", "drawing", "../drawings/drawing1.xml"),
+    ]);
+    let drawing = "<wsDr><sp><txBody><p><r><t>Boxed</t></r></p></txBody></sp><pic/></wsDr>";
+    let parts = with(
+        xlsb(),
+        vec![
+            ("xl/worksheets/_rels/sheet1.bin.rels", drawn),
+            ("xl/drawings/drawing1.xml", drawing.to_owned()),
+            ("xl/comments1.bin", "\u{1}\u{2}".to_owned()),
+        ],
+    );
+    let (text, left_out) = read(&parts, "a.xlsb");
+    assert!(text.contains("Port | 7.5") && text.ends_with("Boxed"), "{text}");
+    assert_eq!(left_out, [(Kind::UnreadParts, 1), (Kind::Pictures, 1)]);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Number formats and hidden cells of the binary formats ([MS-XLS], [MS-XLSB]), which their parser
-//! skips. Damaged records are ignored.
+//! Number formats, hidden cells and drawings of the binary formats ([MS-XLS], [MS-XLSB]), which their
+//! parser skips. Damaged records are ignored.
 
 use std::collections::{HashMap, HashSet};
 
-use super::number_format::NumberFormat;
-use crate::{compound, package::Package, unreadable::Unreadable};
+use super::{number_format::NumberFormat, xlsx::floating_texts};
+use crate::{compound, context::Context, package::Package, unreadable::Unreadable};
 
 /// The appearance of the cells of a book.
 #[derive(Default)]
@@ -19,6 +19,11 @@ pub(super) struct BookFormats {
 #[derive(Default)]
 pub(super) struct SheetFormats {
     pub(super) is_hidden: bool,
+    /// Text boxes, charts and comments that are read.
+    pub(super) beside: Vec<String>,
+    /// Pictures, charts, and text boxes and comments that are not read.
+    pub(super) pictures: usize,
+    pub(super) unread: usize,
     hidden_rows: HashSet<u32>,
     /// First and last column of each hidden range.
     hidden_columns: Vec<(u32, u32)>,
@@ -89,6 +94,10 @@ impl BookFormats {
                         formats.hidden_rows.insert(place.0);
                     }
                     0x7d if record.short(8) & 1 != 0 => formats.hidden_columns.push(place),
+                    // `Obj`: a chart or a picture. `TxO`: the text of a box or a comment.
+                    0x5d if record.short(4) == 5 => formats.unread += 1,
+                    0x5d if record.short(4) == 8 => formats.pictures += 1,
+                    0x1b6 if record.short(10) != 0 => formats.unread += 1,
                     _ => {}
                 }
                 if depth == 0 {
@@ -101,7 +110,10 @@ impl BookFormats {
     }
 
     /// Reads the formats of an XLSB book.
-    pub(super) fn of_xlsb(package: &mut Package<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn of_xlsb(
+        package: &mut Package<'_>,
+        context: &Context<'_>,
+    ) -> Result<Self, Unreadable> {
         const BOOK: &str = "xl/workbook.bin";
         let (mut book_formats, mut codes, mut styles) =
             (Self::default(), HashMap::new(), Vec::new());
@@ -119,11 +131,18 @@ impl BookFormats {
         book_formats.formats = number_formats(&styles, &codes);
         let parts = package.relations(BOOK)?;
         let book = package.read(BOOK).ok().flatten().unwrap_or_default();
+        let mut drawn = HashSet::new();
         for (_, sheet) in Records::of_xlsb(&book).filter(|(kind, _)| *kind == 156) {
             let mut formats =
                 SheetFormats { is_hidden: sheet.number(0) != 0, ..SheetFormats::default() };
             let part = parts.get(&sheet.xlsb_text(8).0);
-            let part = part.and_then(|part| package.read(&part.target).ok().flatten());
+            let target = part.map(|part| &*part.target);
+            // A book may name a sheet twice.
+            let shown = target.filter(|target| !formats.is_hidden && drawn.insert(*target));
+            if let Some(target) = shown {
+                formats.beside = floating_texts(package, target, context)?;
+            }
+            let part = target.and_then(|target| package.read(target).ok().flatten());
             let part = part.unwrap_or_default();
             let mut row = 0;
             for (kind, record) in Records::of_xlsb(&part) {

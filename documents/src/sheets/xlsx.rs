@@ -16,7 +16,7 @@ use crate::{
     unreadable::Unreadable, xml::Element,
 };
 use book::Book;
-use floating_texts::floating_texts;
+pub(super) use floating_texts::floating_texts;
 use sheet::{CellLink, Sheet};
 use strings::read_shared_strings;
 use styles::Palette;

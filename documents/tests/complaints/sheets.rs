@@ -2,7 +2,7 @@
 
 use super::{
     Right, Row,
-    binary_book::{book, hidden_columns, hidden_row, label, number},
+    binary_book::{book, hidden_columns, hidden_row, label, number, record},
     hidden, row, unread,
 };
 use crate::common::{Parts, ods, package, relations, texts, xlsb, xlsx};
@@ -326,6 +326,8 @@ pub(crate) fn rows() -> Vec<Row> {
         row("the first days", "a.xlsx", formatted(&[("yyyy-mm-dd", 0.0), ("h:mm", 0.0), ("d/m/yy h:mm", 0.5), ("yyyy-mm-dd", 60.0)]), &["1900-01-00\n00:00:00\n1900-01-00 12:00:00\n1900-02-29"], &[]),
         row("the first days from 1904 on", "a.xlsx", from_1904, &["1904-01-01 | 12:00:00 | 1904-03-01"], &[]),
         row("dates for some numbers", "a.xlsx", formatted(&[("[=0]\"-\";yyyy-mm-dd", 45_352.0), ("[=0]\"none\";yyyy-mm-dd", 0.0), ("0;\"a;b\";[h]:mm", 0.0)]), &["2024-03-01\nnone\n00:00:00"], &[]),
+        unread("comments and text boxes", "a.xls", book(1_200, &[], &[(false, vec![label(0, 0, "seen"), record(0x1b6, &[1; 18])])]), &["seen"]),
+        unread("charts", "a.xls", book(1_200, &[], &[(false, vec![label(0, 0, "seen"), record(0x5d, &[21, 0, 18, 0, 5, 0])])]), &["seen"]),
         unread("linked objects", "a.xlsx", with(xlsx(), vec![("xl/worksheets/_rels/sheet1.xml.rels", outside.to_owned())]), &["Brest | 7.5"]),
     ]
 }

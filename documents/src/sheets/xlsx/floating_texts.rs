@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Returns text boxes, charts and comments. Counts pictures and unreadable parts.
-pub(super) fn floating_texts(
+pub(in crate::sheets) fn floating_texts(
     package: &mut Package<'_>,
     sheet: &str,
     context: &Context<'_>,
@@ -32,7 +32,9 @@ pub(super) fn floating_texts(
             let text = embedded_text(package, relation, context)?;
             lines.extend((!text.is_empty()).then_some(text));
         }
-        if !matches!(kind, "drawing" | "vmlDrawing" | "comments" | "threadedComment") {
+        if !matches!(kind, "drawing" | "vmlDrawing" | "comments" | "threadedComment")
+            || kind == "comments" && is_threaded
+        {
             continue;
         }
         let tree = match package.xml(target) {
@@ -73,7 +75,6 @@ pub(super) fn floating_texts(
                 }
             }
             "vmlDrawing" => lines.extend(tree.all("shape").into_iter().filter_map(form_control)),
-            "comments" if is_threaded => {}
             _ => {
                 let name = if kind == "comments" { "comment" } else { "threadedComment" };
                 for comment in tree.all(name) {
