@@ -75,6 +75,7 @@ pub mod pictures;
 pub mod quote;
 pub mod reader;
 pub mod records;
+mod rows;
 mod sheets;
 mod signed;
 mod slides;

@@ -19,6 +19,7 @@ use crate::{
     left_out::{Kind, Place, Tally},
     links::ADDRESS,
     package::Package,
+    rows::sort_by_rows,
     sheets::chart_text,
     spaces::one_line,
     unreadable::Unreadable,
@@ -27,7 +28,7 @@ use crate::{
 
 /// Largest distance between the upper edges of shapes in one row: a quarter of an inch, in units of
 /// `DrawingML`.
-const SAME_ROW: i64 = 228_600;
+const SAME_ROW: f64 = 228_600.0;
 
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let damaged = |reason: &str| Unreadable::damaged(Format::Pptx, reason);
@@ -235,29 +236,20 @@ fn add_addresses(parent: &mut Element, links: &HashMap<String, String>) {
 }
 
 /// Returns the position of a shape: distance from the upper and from the left edge.
-fn shape_position(shape: &Element) -> Option<(i64, i64)> {
-    read_pair(shape_frame(shape)?.child("off")?, ["y", "x"])
+fn shape_position(shape: &Element) -> Option<(f64, f64)> {
+    let (y, x) = read_pair(shape_frame(shape)?.child("off")?, ["y", "x"])?;
+    Some((y as f64, x as f64))
 }
 
 /// Sorts shapes by row from above, then from the left. A shape without a position of its own stays
 /// with the shape before it.
 fn sort_shapes(parent: &Element) -> Vec<&Element> {
-    let mut placed: Vec<((i64, i64), &Element)> = Vec::new();
-    let mut last = (i64::MIN, i64::MIN);
-    for element in parent.elements() {
+    let mut last = (f64::MIN, f64::MIN);
+    let placed = parent.elements().map(|element| {
         last = shape_position(element).unwrap_or(last);
-        placed.push((last, element));
-    }
-    placed.sort_by_key(|((y, _), _)| *y);
-    let mut row = i64::MIN;
-    for ((y, _), _) in &mut placed {
-        if row == i64::MIN || y.saturating_sub(row) > SAME_ROW {
-            row = *y;
-        }
-        *y = row;
-    }
-    placed.sort_by_key(|(place, _)| *place);
-    placed.into_iter().map(|(_, element)| element).collect()
+        (last, element)
+    });
+    sort_by_rows(placed.collect(), SAME_ROW)
 }
 
 /// Visibility of the shapes of a slide.

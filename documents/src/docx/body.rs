@@ -13,6 +13,7 @@ use crate::{
     links::{ADDRESS, Link},
     look::{self, Look},
     math,
+    rows::{cell_text, write_row},
     symbols::Symbols,
     xml::{Element, Node},
 };
@@ -271,7 +272,7 @@ impl<'a> Body<'a> {
 
     /// Writes a table, each row a line. Cells covered by a span stay empty, so that columns line up.
     fn read_table(&mut self, table: &Element, out: &mut Blocks) {
-        let mut rows = Vec::new();
+        let mut rows = String::new();
         let background = background_of_table(table, self.background);
         for row in rows_or_cells_of(table, "tr").into_iter().filter(|row| !is_deleted(row)) {
             let before = row.child("trPr").and_then(|it| it.child("gridBefore")?.attribute("val"));
@@ -281,9 +282,7 @@ impl<'a> Body<'a> {
                 let mut blocks = Blocks { in_cell: true, ..Blocks::default() };
                 let background = background_of_cell(cell, background);
                 self.with_background(background, |body| body.read_blocks(cell, &mut blocks));
-                let lines: Vec<&str> =
-                    blocks.text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-                cells.push(lines.join(if blocks.text.contains(" | ") { "; " } else { " " }));
+                cells.push(cell_text(&blocks.text));
                 let span = cell
                     .child("tcPr")
                     .and_then(|properties| properties.child("gridSpan"))
@@ -291,15 +290,12 @@ impl<'a> Body<'a> {
                     .unwrap_or(1);
                 cells.extend(std::iter::repeat_n(String::new(), span.clamp(1, MAX_SPAN) - 1));
             }
-            if cells.iter().any(|cell| !cell.is_empty()) {
-                rows.push(cells.join(" | ").trim_end().to_owned());
-            }
+            write_row(&cells, &mut rows);
         }
-        let text = rows.join("\n");
         if !out.text.is_empty() && !out.text.ends_with('\n') {
             out.text.push('\n');
         }
-        out.text.push_str(&text);
+        out.text.push_str(rows.trim_end_matches('\n'));
         out.text.push('\n');
     }
 }

@@ -1,6 +1,6 @@
 //! Order of the shapes of a slide.
 
-use crate::xml::Element;
+use crate::{rows::sort_by_rows, xml::Element};
 
 /// Largest distance between the upper edges of shapes in one row, in points.
 const SAME_ROW: f64 = 18.0;
@@ -19,16 +19,7 @@ pub(super) fn sort_shapes(page: &Element) -> Vec<&Element> {
         }
         placed.push((last, element));
     }
-    placed.sort_by(|((one, _), _), ((other, _), _)| one.total_cmp(other));
-    let mut row = f64::MIN;
-    for ((y, _), _) in &mut placed {
-        if *y - row > SAME_ROW {
-            row = *y;
-        }
-        *y = row;
-    }
-    placed.sort_by(|((y, x), _), ((row, left), _)| y.total_cmp(row).then(x.total_cmp(left)));
-    placed.into_iter().map(|(_, element)| element).collect()
+    sort_by_rows(placed, SAME_ROW)
 }
 
 /// Returns a length in points.

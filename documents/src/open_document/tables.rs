@@ -1,7 +1,11 @@
 //! Tables in texts.
 
 use super::Body;
-use crate::{look::Look, xml::Element};
+use crate::{
+    look::Look,
+    rows::{cell_text, write_row},
+    xml::Element,
+};
 
 /// Most repetitions of a cell.
 const MAX_SPAN: usize = 60;
@@ -23,19 +27,13 @@ impl Body<'_> {
                 let look = self.styles.look_of_element(cell, "table-cell", Look::default());
                 let background = look.background.unwrap_or(self.background);
                 self.with_background(background, |body| body.write_blocks(cell, &mut inner));
-                let lines: Vec<&str> =
-                    inner.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-                let value = lines.join(if inner.contains(" | ") { "; " } else { " " });
                 let times = cell
                     .attribute("number-columns-repeated")
                     .and_then(|n| n.parse::<usize>().ok())
                     .unwrap_or(1);
-                cells.extend(std::iter::repeat_n(value, times.clamp(1, MAX_SPAN)));
+                cells.extend(std::iter::repeat_n(cell_text(&inner), times.clamp(1, MAX_SPAN)));
             }
-            if cells.iter().any(|cell| !cell.is_empty()) {
-                text.push_str(cells.join(" | ").trim_end());
-                text.push('\n');
-            }
+            write_row(&cells, text);
         }
         self.in_cell = outer;
     }
