@@ -1,5 +1,7 @@
 //! Pictures in a call: what they are, by their own first bytes, and what they count.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
 /// Formats that the vendors accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -36,7 +38,7 @@ impl Picture {
     /// Reads the picture's header; an error for what is none.
     pub(crate) fn read(data: &str) -> Result<Self, BadPicture> {
         let data = data.split_once(";base64,").map_or(data, |(_, data)| data);
-        let bytes = decoded(data);
+        let bytes = STANDARD.decode(data).unwrap_or_default();
         let found = png(&bytes).or_else(|| jpeg(&bytes)).or_else(|| webp(&bytes));
         let (kind, width, height) =
             found.ok_or_else(|| BadPicture("Could not process image".to_owned()))?;
@@ -47,29 +49,6 @@ impl Picture {
     pub(crate) fn patches(self, side: u32) -> u64 {
         u64::from(self.width.div_ceil(side)) * u64::from(self.height.div_ceil(side))
     }
-}
-
-fn decoded(text: &str) -> Vec<u8> {
-    let sixes = text.bytes().filter_map(|byte| {
-        Some(u32::from(match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        }))
-    });
-    let (mut bytes, mut bits, mut held) = (Vec::with_capacity(text.len() / 4 * 3), 0_u32, 0);
-    for six in sixes {
-        bits = bits << 6 | six;
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held & 0xff) as u8);
-        }
-    }
-    bytes
 }
 
 fn number(bytes: &[u8]) -> u32 {

@@ -3,6 +3,8 @@
 //! A vector says which words a text has, so that texts about the same things lie near each other,
 //! and the same text has the same vector in whichever call.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
 use crate::rng;
 
 /// The texts that a call wants embedded.
@@ -23,20 +25,8 @@ impl Texts {
 
 /// Single precision, the lowest byte first.
 pub(crate) fn base64(vector: &[f32]) -> String {
-    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits = (0..3).fold(0_usize, |bits, at| {
-            bits << 8 | usize::from(three.get(at).copied().unwrap_or_default())
-        });
-        for place in 0..4 {
-            let is_there = place <= three.len();
-            let sign = SIGNS[bits >> (18 - 6 * place) & 63];
-            text.push(if is_there { char::from(sign) } else { '=' });
-        }
-    }
-    text
+    STANDARD.encode(bytes)
 }
 
 /// Each word is a direction; the vector is their sum, of length 1.
