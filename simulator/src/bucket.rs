@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::measure::Measure;
+
 #[derive(Debug)]
 pub(crate) struct Bucket {
     depth: f64,
@@ -23,32 +25,33 @@ impl Bucket {
         self.level = self.a_second.mul_add(since, self.level).min(self.depth);
         self.at = self.at.max(now);
     }
+}
 
-    pub(crate) fn wait(&mut self, now: Duration, amount: u64) -> Option<Duration> {
+impl Measure for Bucket {
+    fn wait(&mut self, now: Duration, amount: u64) -> Option<Duration> {
         self.refill(now);
         let missing = (amount as f64).min(self.depth) - self.level;
         // A millionth of a token is rounding.
         (missing > 1e-6).then(|| Duration::from_secs_f64(missing / self.a_second))
     }
 
-    pub(crate) fn take(&mut self, now: Duration, amount: u64) {
+    fn take(&mut self, now: Duration, amount: u64) {
         self.refill(now);
         self.level -= amount as f64;
     }
 
-    pub(crate) fn give_back(&mut self, now: Duration, amount: u64) {
+    fn give_back(&mut self, now: Duration, _: Duration, amount: u64) {
         self.refill(now);
         self.level = (self.level + amount as f64).min(self.depth);
     }
 
     // A level lies between 0 and the limit.
-    pub(crate) fn remaining(&mut self, now: Duration) -> u64 {
+    fn remaining(&mut self, now: Duration) -> u64 {
         self.refill(now);
         (self.level + 1e-6).max(0.0) as u64
     }
 
-    /// The time until the bucket is full.
-    pub(crate) fn reset(&mut self, now: Duration) -> Duration {
+    fn reset(&mut self, now: Duration) -> Duration {
         self.refill(now);
         Duration::from_secs_f64((self.depth - self.level).max(0.0) / self.a_second)
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::measure::Measure;
+
 #[derive(Debug)]
 pub(crate) struct Fixed {
     limit: u64,
@@ -19,42 +21,43 @@ impl Fixed {
         Self { limit, minute: 0, used: 0 }
     }
 
-    const fn turn(&mut self, now: Duration) {
+    fn turn(&mut self, now: Duration) {
         if minute(now) > self.minute {
             self.minute = minute(now);
             self.used = 0;
         }
     }
 
-    pub(crate) fn wait(&mut self, now: Duration, amount: u64) -> Option<Duration> {
+    fn ends_in(&self, now: Duration) -> Duration {
+        Duration::from_secs((self.minute + 1) * 60).saturating_sub(now)
+    }
+}
+
+impl Measure for Fixed {
+    fn wait(&mut self, now: Duration, amount: u64) -> Option<Duration> {
         self.turn(now);
         (self.used + amount > self.limit).then(|| self.ends_in(now))
     }
 
-    pub(crate) const fn take(&mut self, now: Duration, amount: u64) {
+    fn take(&mut self, now: Duration, amount: u64) {
         self.turn(now);
         self.used += amount;
     }
 
-    pub(crate) const fn give_back(&mut self, now: Duration, taken: Duration, amount: u64) {
+    fn give_back(&mut self, now: Duration, taken: Duration, amount: u64) {
         self.turn(now);
         if minute(taken) == self.minute {
             self.used = self.used.saturating_sub(amount);
         }
     }
 
-    pub(crate) const fn remaining(&mut self, now: Duration) -> u64 {
+    fn remaining(&mut self, now: Duration) -> u64 {
         self.turn(now);
         self.limit.saturating_sub(self.used)
     }
 
-    /// The time until the whole limit is there again.
-    pub(crate) fn reset(&mut self, now: Duration) -> Duration {
+    fn reset(&mut self, now: Duration) -> Duration {
         self.turn(now);
         if self.used == 0 { Duration::ZERO } else { self.ends_in(now) }
-    }
-
-    fn ends_in(&self, now: Duration) -> Duration {
-        Duration::from_secs((self.minute + 1) * 60).saturating_sub(now)
     }
 }

@@ -35,7 +35,7 @@
 //! * `answer`, `extract`, `schema`: what is answered, [`known`]: where the right answer is known; `embeddings`, `texts`: vectors; `tokens`: how tokens are counted; `rng`:
 //!   chance that repeats itself
 //! * `limiter`: one model's limits; `meter` is one dimension of it, with `bucket`, `fixed` and
-//!   `sliding` as its algorithms
+//!   `sliding` as its algorithms, and `measure` for what they have in common
 //! * [`account`]: what is accounted for; [`series`] is a part of it; `ledger` and `worst` keep it;
 //!   `admission` is one call in it
 //! * [`amounts`]: amounts by dimension
@@ -61,6 +61,7 @@ pub mod known;
 mod ledger;
 mod limiter;
 pub mod limits;
+mod measure;
 mod meter;
 mod models;
 mod openai;

@@ -84,12 +84,12 @@ impl Limiter {
             // Without a debt there is room for one token, even where the output is counted later.
             let requested = asks.get(dimension).max(1);
             if let Some(wait) = meter.wait(now, requested) {
-                let used = meter.limit.saturating_sub(meter.remaining(now));
+                let used = meter.limit.saturating_sub(meter.measure.remaining(now));
                 return Err(Refusal { dimension, limit: meter.limit, used, requested, wait });
             }
         }
         for (dimension, meter) in self.meters() {
-            meter.take(now, asks.get(dimension));
+            meter.measure.take(now, asks.get(dimension));
         }
         Ok(())
     }
@@ -102,10 +102,10 @@ impl Limiter {
             let late = real.get(dimension);
             let held = Amounts::late_output(call.max_tokens).get(dimension);
             match charge {
-                Charge::Completion => meter.take(now, late),
+                Charge::Completion => meter.measure.take(now, late),
                 // With a weight, an answer may cost more than was held.
-                Charge::MaxTokens if late > held => meter.take(now, late - held),
-                Charge::MaxTokens => meter.give_back(now, admitted, held - late),
+                Charge::MaxTokens if late > held => meter.measure.take(now, late - held),
+                Charge::MaxTokens => meter.measure.give_back(now, admitted, held - late),
                 Charge::Admission | Charge::MaxTokensKept => {}
             }
         }
@@ -120,8 +120,8 @@ impl Limiter {
         let status = |(dimension, meter): (Dimension, &mut Meter)| LimitStatus {
             dimension,
             limit: meter.limit,
-            remaining: meter.remaining(now),
-            reset: meter.reset(now),
+            remaining: meter.measure.remaining(now),
+            reset: meter.measure.reset(now),
         };
         self.meters().map(status).collect()
     }

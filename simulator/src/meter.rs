@@ -6,78 +6,32 @@ use crate::{
     bucket::Bucket,
     fixed::Fixed,
     limits::{Algorithm, Limits},
+    measure::Measure,
     sliding::Sliding,
 };
 
 #[derive(Debug)]
 pub(crate) struct Meter {
     pub(crate) limit: u64,
-    kind: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Bucket(Bucket),
-    Fixed(Fixed),
-    Sliding(Sliding),
+    pub(crate) measure: Box<dyn Measure>,
 }
 
 impl Meter {
     pub(crate) fn new(limit: u64, limits: &Limits) -> Self {
-        let kind = match limits.algorithm {
-            Algorithm::TokenBucket => Kind::Bucket(Bucket::new(limit, limits.bucket)),
-            Algorithm::FixedWindow => Kind::Fixed(Fixed::new(limit)),
-            Algorithm::SlidingWindow => Kind::Sliding(Sliding::new(limit)),
+        let measure: Box<dyn Measure> = match limits.algorithm {
+            Algorithm::TokenBucket => Box::new(Bucket::new(limit, limits.bucket)),
+            Algorithm::FixedWindow => Box::new(Fixed::new(limit)),
+            Algorithm::SlidingWindow => Box::new(Sliding::new(limit)),
         };
-        Self { limit, kind }
+        Self { limit, measure }
     }
 
-    /// How long until so much would be admitted; `None` is now.
+    /// As [`Measure::wait`]; a minute for more than the limit, for which no time would do.
     pub(crate) fn wait(&mut self, now: Duration, amount: u64) -> Option<Duration> {
         if amount > self.limit {
             return Some(Duration::from_mins(1));
         }
-        match &mut self.kind {
-            Kind::Bucket(meter) => meter.wait(now, amount),
-            Kind::Fixed(meter) => meter.wait(now, amount),
-            Kind::Sliding(meter) => meter.wait(now, amount),
-        }
-    }
-
-    /// Takes it, even where that leaves a debt.
-    pub(crate) fn take(&mut self, now: Duration, amount: u64) {
-        match &mut self.kind {
-            Kind::Bucket(meter) => meter.take(now, amount),
-            Kind::Fixed(meter) => meter.take(now, amount),
-            Kind::Sliding(meter) => meter.take(now, amount),
-        }
-    }
-
-    /// Gives back a part of what was taken at `taken`.
-    pub(crate) fn give_back(&mut self, now: Duration, taken: Duration, amount: u64) {
-        match &mut self.kind {
-            Kind::Bucket(meter) => meter.give_back(now, amount),
-            Kind::Fixed(meter) => meter.give_back(now, taken, amount),
-            Kind::Sliding(meter) => meter.give_back(now, taken, amount),
-        }
-    }
-
-    /// The amount that could be admitted now.
-    pub(crate) fn remaining(&mut self, now: Duration) -> u64 {
-        match &mut self.kind {
-            Kind::Bucket(meter) => meter.remaining(now),
-            Kind::Fixed(meter) => meter.remaining(now),
-            Kind::Sliding(meter) => meter.remaining(now),
-        }
-    }
-
-    /// The time until the whole limit is there again.
-    pub(crate) fn reset(&mut self, now: Duration) -> Duration {
-        match &mut self.kind {
-            Kind::Bucket(meter) => meter.reset(now),
-            Kind::Fixed(meter) => meter.reset(now),
-            Kind::Sliding(meter) => meter.reset(now),
-        }
+        self.measure.wait(now, amount)
     }
 }
 
@@ -101,9 +55,9 @@ mod tests {
         for algorithm in ALL {
             let mut meter = meter(algorithm);
             assert_eq!(meter.wait(at(5), 100), None, "{algorithm:?}");
-            meter.take(at(5), 100);
+            meter.measure.take(at(5), 100);
             assert!(meter.wait(at(5), 1).is_some(), "{algorithm:?}");
-            assert_eq!(meter.remaining(at(5)), 0, "{algorithm:?}");
+            assert_eq!(meter.measure.remaining(at(5)), 0, "{algorithm:?}");
         }
     }
 
@@ -111,8 +65,8 @@ mod tests {
     fn the_wait_is_exact() {
         for algorithm in ALL {
             let mut meter = meter(algorithm);
-            meter.take(at(1_000), 60);
-            meter.take(at(7_000), 40);
+            meter.measure.take(at(1_000), 60);
+            meter.measure.take(at(7_000), 40);
             let wait = meter.wait(at(8_000), 50).expect("full");
             assert!(
                 meter.wait(at(8_000) + wait - at(1), 50).is_some(),
@@ -126,9 +80,9 @@ mod tests {
     fn what_is_given_back_is_there_again() {
         for algorithm in ALL {
             let mut meter = meter(algorithm);
-            meter.take(at(0), 50);
-            meter.take(at(10), 50);
-            meter.give_back(at(20), at(0), 30);
+            meter.measure.take(at(0), 50);
+            meter.measure.take(at(10), 50);
+            meter.measure.give_back(at(20), at(0), 30);
             assert_eq!(meter.wait(at(20), 30), None, "{algorithm:?}");
             assert!(meter.wait(at(20), 31).is_some(), "{algorithm:?}");
         }
@@ -142,7 +96,7 @@ mod tests {
             let now = at(step * 17);
             let amount = crate::rng::draw(&[step]) % 9;
             if meter.wait(now, amount).is_none() {
-                meter.take(now, amount);
+                meter.measure.take(now, amount);
                 taken.push((now, amount));
             }
             let window: u64 = taken
@@ -160,8 +114,8 @@ mod tests {
         let mut meter =
             Meter::new(600, &Limits { bucket: Duration::from_secs(1), ..Limits::default() });
         assert_eq!(meter.wait(at(0), 50), None);
-        meter.take(at(0), 50);
+        meter.measure.take(at(0), 50);
         assert_eq!(meter.wait(at(0), 1), Some(Duration::from_millis(4_100)));
-        assert_eq!(meter.reset(at(0)), Duration::from_secs(5));
+        assert_eq!(meter.measure.reset(at(0)), Duration::from_secs(5));
     }
 }

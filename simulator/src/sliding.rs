@@ -2,6 +2,8 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use crate::measure::Measure;
+
 /// A minute in milliseconds.
 const MINUTE: u64 = 60_000;
 
@@ -37,8 +39,10 @@ impl Sliding {
             self.log.pop_front();
         }
     }
+}
 
-    pub(crate) fn wait(&mut self, now: Duration, amount: u64) -> Option<Duration> {
+impl Measure for Sliding {
+    fn wait(&mut self, now: Duration, amount: u64) -> Option<Duration> {
         self.forget(now);
         let mut over = (self.used + amount).checked_sub(self.limit).filter(|over| *over > 0)?;
         for entry in &self.log {
@@ -51,7 +55,7 @@ impl Sliding {
         Some(Duration::from_millis(MINUTE))
     }
 
-    pub(crate) fn take(&mut self, now: Duration, amount: u64) {
+    fn take(&mut self, now: Duration, amount: u64) {
         self.forget(now);
         self.used += amount;
         match self.log.back_mut() {
@@ -60,7 +64,7 @@ impl Sliding {
         }
     }
 
-    pub(crate) fn give_back(&mut self, now: Duration, taken: Duration, amount: u64) {
+    fn give_back(&mut self, now: Duration, taken: Duration, amount: u64) {
         self.forget(now);
         let place = self.log.partition_point(|entry| entry.at < millis(taken));
         if let Some(entry) = self.log.get_mut(place).filter(|entry| entry.at == millis(taken)) {
@@ -70,13 +74,12 @@ impl Sliding {
         }
     }
 
-    pub(crate) fn remaining(&mut self, now: Duration) -> u64 {
+    fn remaining(&mut self, now: Duration) -> u64 {
         self.forget(now);
         self.limit.saturating_sub(self.used)
     }
 
-    /// The time until the whole limit is there again.
-    pub(crate) fn reset(&mut self, now: Duration) -> Duration {
+    fn reset(&mut self, now: Duration) -> Duration {
         self.forget(now);
         self.log.back().map_or(Duration::ZERO, |last| leaves_in(last, now))
     }
