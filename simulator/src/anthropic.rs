@@ -13,7 +13,7 @@ use crate::{
     limiter::LimitStatus,
     parameters,
     problem::Problem,
-    vendor::{self, Vendor, set},
+    vendor::{self, Style, Vendor, set},
 };
 
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Anthropic;
 const MAX_MARKS: usize = 4;
 
 impl Vendor for Anthropic {
+    type Style = Self;
+
     fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         check(headers)?;
         let body = vendor::json(body)?;
@@ -106,7 +108,9 @@ impl Vendor for Anthropic {
             },
         })
     }
+}
 
+impl Style for Anthropic {
     fn problem(problem: &Problem, _model: &str, id: u64) -> (StatusCode, Value) {
         let (status, kind, message, code) = match problem {
             Problem::NoKey => {

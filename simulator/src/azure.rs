@@ -20,7 +20,7 @@ use crate::{
     limiter::LimitStatus,
     openai::OpenAi,
     problem::Problem,
-    vendor::{self, Vendor, set},
+    vendor::{self, Style, Vendor, set},
 };
 
 #[derive(Debug)]
@@ -53,6 +53,8 @@ fn check(headers: &HeaderMap) -> Result<(), Problem> {
 pub(crate) struct AzureV1;
 
 impl Vendor for AzureV1 {
+    type Style = Azure;
+
     fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         check(headers)?;
         OpenAi::read(None, &taken(), body)
@@ -60,18 +62,6 @@ impl Vendor for AzureV1 {
 
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
         OpenAi::answer(call, answer, id)
-    }
-
-    fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value) {
-        Azure::problem(problem, model, id)
-    }
-
-    fn headers(headers: &mut HeaderMap, model: &str, id: u64, took: Duration) {
-        Azure::headers(headers, model, id, took);
-    }
-
-    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
-        Azure::limits(headers, statuses);
     }
 }
 
@@ -87,6 +77,8 @@ fn taken() -> HeaderMap {
 pub(crate) struct AzureEmbeddings;
 
 impl Vendor for AzureEmbeddings {
+    type Style = Azure;
+
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         check(headers)?;
         embeddings::read_openai(named, body)
@@ -95,21 +87,11 @@ impl Vendor for AzureEmbeddings {
     fn answer(call: &Call, _: &Answer, _: u64) -> Value {
         call.texts.as_ref().map_or(Value::Null, |texts| embeddings::openai(call, texts))
     }
-
-    fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value) {
-        Azure::problem(problem, model, id)
-    }
-
-    fn headers(headers: &mut HeaderMap, model: &str, id: u64, took: Duration) {
-        Azure::headers(headers, model, id, took);
-    }
-
-    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
-        Azure::limits(headers, statuses);
-    }
 }
 
 impl Vendor for Azure {
+    type Style = Self;
+
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         check(headers)?;
         let mut body = vendor::json(body)?;
@@ -121,7 +103,9 @@ impl Vendor for Azure {
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
         OpenAi::answer(call, answer, id)
     }
+}
 
+impl Style for Azure {
     fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value) {
         let (status, body) = OpenAi::problem(problem, model, id);
         let (code, message) = match problem {

@@ -13,7 +13,7 @@ use crate::{
     parameters,
     picture::Picture,
     problem::Problem,
-    vendor::{self, Vendor, set},
+    vendor::{self, Style, Vendor, set},
 };
 
 #[derive(Debug)]
@@ -32,8 +32,7 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 impl Vendor for Bedrock {
-    /// Neither header nor body says when to come back.
-    const TELLS_WAIT: bool = false;
+    type Style = Self;
 
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         check(headers)?;
@@ -118,6 +117,11 @@ impl Vendor for Bedrock {
             },
         })
     }
+}
+
+impl Style for Bedrock {
+    /// Neither header nor body says when to come back.
+    const TELLS_WAIT: bool = false;
 
     fn problem(problem: &Problem, _model: &str, _id: u64) -> (StatusCode, Value) {
         let (status, _, message) = exception(problem);

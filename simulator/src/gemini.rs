@@ -13,7 +13,7 @@ use crate::{
     limiter::{LimitStatus, Refusal},
     parameters,
     problem::Problem,
-    vendor::{self, Vendor},
+    vendor::{self, Style, Vendor},
 };
 
 #[derive(Debug)]
@@ -31,8 +31,7 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 impl Vendor for Gemini {
-    /// Only the body says when to come back.
-    const TELLS_WAIT: bool = false;
+    type Style = Self;
 
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         check(headers)?;
@@ -107,6 +106,11 @@ impl Vendor for Gemini {
             "responseId": format!("{id:016x}"),
         })
     }
+}
+
+impl Style for Gemini {
+    /// Only the body says when to come back.
+    const TELLS_WAIT: bool = false;
 
     fn problem(problem: &Problem, model: &str, _id: u64) -> (StatusCode, Value) {
         let error = |code: u16, status: &str, message: &str, details: Value| {

@@ -27,7 +27,7 @@ use crate::{
     problem::Problem,
     provider::Exchange,
     state::State,
-    vendor::{self, Vendor},
+    vendor::{self, Style},
 };
 
 /// Anthropic's and openai's path is the same; anthropic wants its version.
@@ -50,7 +50,7 @@ pub(crate) async fn of_bedrock(Shared(state): Shared<Arc<State>>, headers: Heade
     listed::<Bedrock>(&state, &headers, bedrock::check(&headers), bedrocks)
 }
 
-fn listed<V: Vendor>(
+fn listed<S: Style>(
     state: &State,
     headers: &HeaderMap,
     key: Result<(), Problem>,
@@ -59,10 +59,10 @@ fn listed<V: Vendor>(
     let exchange = Exchange::begin(state, 0x11);
     // A key that is refused for some models alone may see the list.
     if let Err(problem) = key.and_then(|()| state.refused(headers, "").map_or(Ok(()), Err)) {
-        return exchange.problem::<V>(&problem, None, None);
+        return exchange.problem::<S>(&problem, None, None);
     }
     let models: Vec<&str> = state.config.models.keys().map(String::as_str).collect();
-    (exchange.headers::<V>(None), Json(list(&models))).into_response()
+    (exchange.headers::<S>(None), Json(list(&models))).into_response()
 }
 
 fn anthropics(models: &[&str]) -> Value {

@@ -15,7 +15,7 @@ use crate::{
     parameters,
     picture::Picture,
     problem::Problem,
-    vendor::{self, Vendor, set},
+    vendor::{self, Style, Vendor, set},
 };
 
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct OpenAi;
 pub(crate) struct Embeddings;
 
 impl Vendor for Embeddings {
+    type Style = OpenAi;
+
     fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         if !vendor::has_bearer(headers) {
             return Err(Problem::NoKey);
@@ -36,24 +38,14 @@ impl Vendor for Embeddings {
     fn answer(call: &Call, _: &Answer, _: u64) -> Value {
         call.texts.as_ref().map_or(Value::Null, |texts| embeddings::openai(call, texts))
     }
-
-    fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value) {
-        OpenAi::problem(problem, model, id)
-    }
-
-    fn headers(headers: &mut HeaderMap, model: &str, id: u64, took: Duration) {
-        OpenAi::headers(headers, model, id, took);
-    }
-
-    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
-        OpenAi::limits(headers, statuses);
-    }
 }
 
 /// The longest answer of a call that names no maximum.
 const MAX_TOKENS: u64 = 4_096;
 
 impl Vendor for OpenAi {
+    type Style = Self;
+
     fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         if !vendor::has_bearer(headers) {
             return Err(Problem::NoKey);
@@ -117,7 +109,9 @@ impl Vendor for OpenAi {
             },
         })
     }
+}
 
+impl Style for OpenAi {
     fn problem(problem: &Problem, model: &str, _id: u64) -> (StatusCode, Value) {
         let (status, kind, code, message) = match problem {
             Problem::NoKey => {

@@ -17,7 +17,7 @@ use crate::{
     problem::Problem,
     rng,
     state::State,
-    vendor::{self, Vendor},
+    vendor::{self, Style, Vendor},
     wire::Wire,
 };
 
@@ -43,29 +43,29 @@ pub(crate) async fn call<V: Vendor>(
     let named = named.iter().last().map(|(_, named)| named);
     let call = match V::read(named, &headers, &body) {
         Ok(call) => call,
-        Err(problem) => return exchange.rejected::<V>(&problem),
+        Err(problem) => return exchange.rejected::<V::Style>(&problem),
     };
     drop(body);
     if let Some(problem) = state.refused(&headers, &call.model) {
-        return exchange.rejected::<V>(&problem);
+        return exchange.rejected::<V::Style>(&problem);
     }
     let answer = Answer::write(&call, &state.config);
     let Some(mut admission) = Admission::arrive(&state, call, answer.output) else {
-        return exchange.rejected::<V>(&Problem::no_model());
+        return exchange.rejected::<V::Style>(&Problem::no_model());
     };
     let fault = state.fault(number, &admission.call.prompt);
     if let Some(fault) = fault.filter(|fault| !fault.kind.is_charged()) {
         admission.fault(fault.kind);
-        return exchange.fail::<V>(fault, &wire, &admission).await;
+        return exchange.fail::<V::Style>(fault, &wire, &admission).await;
     }
     if let Err(refusal) = admission.admit() {
         let problem = Problem::Refused(refusal);
-        return exchange.problem::<V>(&problem, problem.wait(), Some(&admission));
+        return exchange.problem::<V::Style>(&problem, problem.wait(), Some(&admission));
     }
     let chance = rng::uniform(rng::draw(&[state.config.seed, number, 0x1a7e]));
     state.sleep(state.config.latency.time_of(answer.output, chance)).await;
     admission.complete();
-    let mut headers = exchange.headers::<V>(Some(&admission));
+    let mut headers = exchange.headers::<V::Style>(Some(&admission));
     vendor::set(&mut headers, "content-type", "application/json");
     let text = V::answer(&admission.call, &answer, exchange.id).to_string();
     match fault {
@@ -128,47 +128,47 @@ impl<'a> Exchange<'a> {
     }
 
     /// The headers of a response; the limits are stated for an admitted call alone.
-    pub(crate) fn headers<V: Vendor>(&self, admission: Option<&Admission>) -> HeaderMap {
+    pub(crate) fn headers<S: Style>(&self, admission: Option<&Admission>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let model = admission.map_or("", |admission| &admission.call.model);
-        V::headers(&mut headers, model, self.id, self.state.now().saturating_sub(self.began));
+        S::headers(&mut headers, model, self.id, self.state.now().saturating_sub(self.began));
         if let Some(admission) = admission {
-            V::limits(&mut headers, &admission.statuses());
+            S::limits(&mut headers, &admission.statuses());
         }
         headers
     }
 
     /// A call that is none.
-    pub(crate) fn rejected<V: Vendor>(&self, problem: &Problem) -> Response {
+    pub(crate) fn rejected<S: Style>(&self, problem: &Problem) -> Response {
         self.state.ledger().rejected += 1;
-        self.problem::<V>(problem, None, None)
+        self.problem::<S>(problem, None, None)
     }
 
     /// An error, and when to come back. Limits are stated on 429 alone.
-    pub(crate) fn problem<V: Vendor>(
+    pub(crate) fn problem<S: Style>(
         &self,
         problem: &Problem,
         wait: Option<Duration>,
         admission: Option<&Admission>,
     ) -> Response {
         let (status, mut body) =
-            V::problem(problem, admission.map_or("", |admission| &admission.call.model), self.id);
+            S::problem(problem, admission.map_or("", |admission| &admission.call.model), self.id);
         let mut headers =
-            self.headers::<V>(admission.filter(|_| status == StatusCode::TOO_MANY_REQUESTS));
-        V::problem_headers(&mut headers, problem);
+            self.headers::<S>(admission.filter(|_| status == StatusCode::TOO_MANY_REQUESTS));
+        S::problem_headers(&mut headers, problem);
         match wait {
             // Whole seconds, rounded up: an earlier retry fails.
-            Some(wait) if V::TELLS_WAIT => {
+            Some(wait) if S::TELLS_WAIT => {
                 vendor::set(&mut headers, "retry-after", wait.as_millis().div_ceil(1_000).max(1));
             }
-            Some(wait) => V::advise(&mut body, wait),
+            Some(wait) => S::advise(&mut body, wait),
             None => {}
         }
         (status, headers, axum::Json(body)).into_response()
     }
 
     /// A fault that strikes before any work is done.
-    async fn fail<V: Vendor>(&self, fault: &Fault, wire: &Wire, admission: &Admission) -> Response {
+    async fn fail<S: Style>(&self, fault: &Fault, wire: &Wire, admission: &Admission) -> Response {
         // Without a delay a hang lasts as long as the simulator.
         let delay = if fault.kind == FaultKind::Hang { Duration::MAX } else { Duration::ZERO };
         self.state.sleep(fault.delay.unwrap_or(delay)).await;
@@ -197,6 +197,6 @@ impl<'a> Exchange<'a> {
             }
         };
         let wait = fault.retry_after.filter(|_| fault.kind != FaultKind::SpendLimit);
-        self.problem::<V>(&problem, wait, Some(admission))
+        self.problem::<S>(&problem, wait, Some(admission))
     }
 }

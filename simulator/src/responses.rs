@@ -1,15 +1,12 @@
 //! OpenAI's Responses API: `POST /v1/responses`. Errors and headers are those of Chat Completions.
 
-use std::time::Duration;
-
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use chrono::Utc;
 use serde_json::{Value, json};
 
 use crate::{
     answer::Answer,
     call::{Call, Prompt},
-    limiter::LimitStatus,
     openai::{OpenAi, vision_tokens},
     parameters,
     problem::Problem,
@@ -24,6 +21,8 @@ const MAX_TOKENS: u64 = 4_096;
 const MIN_TOKENS: u64 = 16;
 
 impl Vendor for Responses {
+    type Style = OpenAi;
+
     fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         if !vendor::has_bearer(headers) {
             return Err(Problem::NoKey);
@@ -113,18 +112,6 @@ impl Vendor for Responses {
                 "total_tokens": call.input + answer.output,
             },
         })
-    }
-
-    fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value) {
-        OpenAi::problem(problem, model, id)
-    }
-
-    fn headers(headers: &mut HeaderMap, model: &str, id: u64, took: Duration) {
-        OpenAi::headers(headers, model, id, took);
-    }
-
-    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
-        OpenAi::limits(headers, statuses);
     }
 }
 

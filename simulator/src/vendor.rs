@@ -7,16 +7,21 @@ use serde_json::Value;
 
 use crate::{answer::Answer, call::Call, limiter::LimitStatus, problem::Problem};
 
-/// One vendor's wire format.
+/// The calls of one of a vendor's endpoints.
 pub(crate) trait Vendor: 'static {
-    /// Whether a header says when to come back.
-    const TELLS_WAIT: bool = true;
+    type Style: Style;
 
     /// Reads a call. `named` is what the path says of the model, where it says anything.
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem>;
 
     /// The body of a success. `id` differs from call to call.
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value;
+}
+
+/// The errors and headers of all of a vendor's endpoints.
+pub(crate) trait Style: 'static {
+    /// Whether a header says when to come back.
+    const TELLS_WAIT: bool = true;
 
     /// Status and body of an error.
     fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value);

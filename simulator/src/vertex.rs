@@ -14,7 +14,7 @@ use crate::{
     call::Call,
     limiter::LimitStatus,
     problem::Problem,
-    vendor::{self, Vendor},
+    vendor::{self, Style, Vendor},
 };
 
 /// Claude at Vertex AI.
@@ -25,6 +25,8 @@ const METHOD: &str = ":rawPredict";
 const VERSION: &str = "vertex-2023-10-16";
 
 impl Vendor for Claude {
+    type Style = Self;
+
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         if !vendor::has_bearer(headers) {
             return Err(Problem::NoKey);
@@ -51,7 +53,9 @@ impl Vendor for Claude {
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
         Anthropic::answer(call, answer, id)
     }
+}
 
+impl Style for Claude {
     fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value) {
         Anthropic::problem(problem, model, id)
     }

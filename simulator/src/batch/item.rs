@@ -5,7 +5,13 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use crate::{answer::Answer, config::Config, problem::Problem, rng, vendor::Vendor};
+use crate::{
+    answer::Answer,
+    config::Config,
+    problem::Problem,
+    rng,
+    vendor::{Style, Vendor},
+};
 
 #[derive(Debug)]
 pub(crate) struct Item {
@@ -38,7 +44,7 @@ impl Item {
         (named, body): (Option<&str>, &Value),
     ) -> Self {
         let failed = |problem: &Problem| {
-            let (status, body) = V::problem(problem, "", id);
+            let (status, body) = V::Style::problem(problem, "", id);
             Outcome::Failed { status: status.as_u16(), body }
         };
         let chance = rng::uniform(rng::draw(&[id, 1]));

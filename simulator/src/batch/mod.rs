@@ -24,7 +24,7 @@ use crate::{
     provider::Exchange,
     rng,
     state::State,
-    vendor::{self, Vendor},
+    vendor::{self, Style},
 };
 
 /// Both vendors' list of batches, but for its name at one.
@@ -44,15 +44,15 @@ enum Body {
 /// A response under the vendor's headers. Its number is none of the calls', which meet their faults
 /// by theirs: how often a client asks after its batch would else be chance in what befalls its
 /// calls.
-fn respond<V: Vendor>(state: &State, outcome: Result<Body, Problem>) -> Response {
+fn respond<S: Style>(state: &State, outcome: Result<Body, Problem>) -> Response {
     let number = state.batches().number();
     let exchange = Exchange::begin(state, rng::draw(&[state.config.seed, number, 0xba7c]));
     let (kind, text) = match outcome {
-        Err(problem) => return exchange.rejected::<V>(&problem),
+        Err(problem) => return exchange.rejected::<S>(&problem),
         Ok(Body::Json(value)) => ("application/json", value.to_string()),
         Ok(Body::Lines(lines)) => ("application/x-jsonl", lines),
     };
-    let mut headers = exchange.headers::<V>(None);
+    let mut headers = exchange.headers::<S>(None);
     vendor::set(&mut headers, "content-type", kind);
     (headers, text).into_response()
 }
