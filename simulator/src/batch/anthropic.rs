@@ -1,19 +1,14 @@
 //! Anthropic's Message Batches: `POST /v1/messages/batches`, `GET …/{id}`, `GET …/{id}/results`,
 //! `POST …/{id}/cancel`.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
-use axum::{
-    body::Bytes,
-    extract::{Path, RawQuery, State as Shared},
-    http::HeaderMap,
-    response::Response,
-};
+use axum::{body::Bytes, http::HeaderMap, response::Response};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::{
-    Body, bounded_store,
+    Asked, Body, bounded_store,
     item::{Item, Outcome},
     page::Page,
     progress::{Disposition, Progress, Stage},
@@ -35,19 +30,11 @@ const MAX_CUSTOM_ID_CHARS: usize = 64;
 
 const PREFIX: &str = "msgbatch_";
 
-pub(crate) async fn create(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+pub(crate) async fn create(Asked { state, headers, .. }: Asked, body: Bytes) -> Response {
     respond::<Anthropic>(&state, take(&state, &headers, &body))
 }
 
-pub(crate) async fn get(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Response {
+pub(crate) async fn get(Asked { state, headers, id, .. }: Asked) -> Response {
     let outcome =
         find(&state, &headers, &id, |batch, now| Ok(Body::Json(object(batch, now, &id, &headers))));
     respond::<Anthropic>(&state, outcome)
@@ -55,14 +42,10 @@ pub(crate) async fn get(
 
 /// The newest batches, page by page:
 /// <https://docs.anthropic.com/en/api/listing-message-batches>.
-pub(crate) async fn list(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> Response {
+pub(crate) async fn list(Asked { state, headers, query, .. }: Asked) -> Response {
     let outcome = anthropic::check(&headers).map(|()| {
         let (store, now) = (state.batches(), state.now());
-        let page = Page::asked(query.as_deref(), "after_id");
+        let page = Page::asked(&query, "after_id");
         let (batches, more) = store.anthropic.newest(PREFIX, &page);
         let batches = batches.into_iter().map(|(id, batch)| object(batch, now, &id, &headers));
         Body::Json(super::list(batches.collect(), more))
@@ -70,11 +53,7 @@ pub(crate) async fn list(
     respond::<Anthropic>(&state, outcome)
 }
 
-pub(crate) async fn results(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Response {
+pub(crate) async fn results(Asked { state, headers, id, .. }: Asked) -> Response {
     let lines = find(&state, &headers, &id, |batch, now| {
         if batch.stage(now) != Stage::Ended {
             // SDKs look for the URL first; what the vendor says to one who does not is not
@@ -89,11 +68,7 @@ pub(crate) async fn results(
     respond::<Anthropic>(&state, lines)
 }
 
-pub(crate) async fn cancel(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Response {
+pub(crate) async fn cancel(Asked { state, headers, id, .. }: Asked) -> Response {
     let outcome = find(&state, &headers, &id, |batch, now| {
         if !batch.cancel(now) {
             return Err(Problem::Invalid {

@@ -3,18 +3,17 @@
 //! (`POST /v1beta/models/{model}:batchGenerateContent`), asked after (`GET /v1beta/batches/{id}`),
 //! and its answers fetched (`GET /download/v1beta/files/{id}:download?alt=media`).
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use axum::{
     body::Bytes,
-    extract::{Path, RawQuery, State as Shared},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
 
 use super::{
-    Body, bounded_store,
+    Asked, Body, bounded_store,
     item::Item,
     operation::{BATCH, Batch, OUTPUT, line},
     page::Page,
@@ -33,12 +32,7 @@ const FILE: &str = "f";
 
 /// The two steps of an upload: what is to come, and then all of it, at a place that is as good as a
 /// key.
-pub(crate) async fn upload(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-    body: Bytes,
-) -> Response {
+pub(crate) async fn upload(Asked { state, headers, query, .. }: Asked, body: Bytes) -> Response {
     let header = |name: &str| headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let bad = |what: &str| Problem::Invalid { message: what.to_owned(), param: None };
     let command = header("x-goog-upload-command");
@@ -66,7 +60,6 @@ pub(crate) async fn upload(
         let headers = [("x-goog-upload-status", "active".to_owned()), ("x-goog-upload-url", place)];
         return (StatusCode::OK, headers).into_response();
     }
-    let query = query.unwrap_or_default();
     let id = query.split('&').find_map(|pair| pair.strip_prefix("upload_id=")).unwrap_or_default();
     if command != "upload, finalize" || header("x-goog-upload-offset") != "0" {
         return respond::<Gemini>(&state, Err(bad("The simulator takes a file in one piece.")));
@@ -84,11 +77,7 @@ pub(crate) async fn upload(
     ([("x-goog-upload-status", "final")], axum::Json(file)).into_response()
 }
 
-pub(crate) async fn delete(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Response {
+pub(crate) async fn delete(Asked { state, headers, id, .. }: Asked) -> Response {
     let outcome = gemini::check(&headers).and_then(|()| {
         // A missing file and another caller's file get the same answer.
         let file = state.batches().uploads.remove(FILE, &id).ok_or(Problem::NoAccess);
@@ -97,13 +86,8 @@ pub(crate) async fn delete(
     respond::<Gemini>(&state, outcome)
 }
 
-pub(crate) async fn download(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-    Path(method): Path<String>,
-) -> Response {
-    let media = query.is_some_and(|query| query.split('&').any(|pair| pair == "alt=media"));
+pub(crate) async fn download(Asked { state, headers, id: method, query }: Asked) -> Response {
+    let media = query.split('&').any(|pair| pair == "alt=media");
     let id = method.strip_suffix(":download").filter(|_| media).unwrap_or_default();
     let outcome = gemini::check(&headers).and_then(|()| {
         let (mut store, now) = (state.batches(), state.now());
@@ -116,15 +100,11 @@ pub(crate) async fn download(
 }
 
 /// The newest batches, page by page.
-pub(crate) async fn list(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> Response {
+pub(crate) async fn list(Asked { state, headers, query, .. }: Asked) -> Response {
     let outcome = gemini::check(&headers).map(|()| {
         let (store, now) = (state.batches(), state.now());
-        let query = query.map(|query| query.replace("pageSize=", "limit="));
-        let page = Page::asked(query.as_deref(), "pageToken");
+        let query = query.replace("pageSize=", "limit=");
+        let page = Page::asked(&query, "pageToken");
         let (batches, more) = store.gemini.newest(BATCH, &page);
         let next = batches.last().map(|(id, _)| id.clone()).filter(|_| more);
         let operations: Vec<Value> =
@@ -138,11 +118,7 @@ pub(crate) async fn list(
     respond::<Gemini>(&state, outcome)
 }
 
-pub(crate) async fn get(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Response {
+pub(crate) async fn get(Asked { state, headers, id, .. }: Asked) -> Response {
     let outcome = gemini::check(&headers).and_then(|()| {
         let (mut store, now) = (state.batches(), state.now());
         let batch = store.gemini.get(BATCH, &id);
@@ -153,11 +129,7 @@ pub(crate) async fn get(
 }
 
 /// `POST /v1beta/batches/{id}:cancel`.
-pub(crate) async fn cancel(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    Path(method): Path<String>,
-) -> Response {
+pub(crate) async fn cancel(Asked { state, headers, id: method, .. }: Asked) -> Response {
     let id = method.strip_suffix(":cancel").unwrap_or_default();
     let outcome = gemini::check(&headers).and_then(|()| {
         let (mut store, now) = (state.batches(), state.now());

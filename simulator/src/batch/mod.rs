@@ -17,7 +17,13 @@ mod page;
 mod progress;
 pub(crate) mod store;
 
-use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+
+use axum::{
+    extract::{FromRequestParts, RawPathParams, rejection::RawPathParamsRejection},
+    http::{HeaderMap, request::Parts},
+    response::{IntoResponse, Response},
+};
 
 use crate::{
     problem::Problem,
@@ -32,6 +38,29 @@ fn list(batches: Vec<serde_json::Value>, has_more: bool) -> serde_json::Value {
     let id = |batch: Option<&serde_json::Value>| batch.map(|batch| batch["id"].clone());
     let (first_id, last_id) = (id(batches.first()), id(batches.last()));
     serde_json::json!({"data": batches, "first_id": first_id, "last_id": last_id, "has_more": has_more})
+}
+
+/// What a request says besides its body.
+pub(crate) struct Asked {
+    state: Arc<State>,
+    headers: HeaderMap,
+    /// What stands in the path; empty where the route leaves nothing open.
+    id: String,
+    query: String,
+}
+
+impl FromRequestParts<Arc<State>> for Asked {
+    type Rejection = RawPathParamsRejection;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &Arc<State>,
+    ) -> Result<Self, Self::Rejection> {
+        let named = RawPathParams::from_request_parts(parts, state).await?;
+        let id = named.iter().last().map_or_else(String::new, |(_, named)| named.to_owned());
+        let query = parts.uri.query().unwrap_or_default().to_owned();
+        Ok(Self { state: Arc::clone(state), headers: parts.headers.clone(), id, query })
+    }
 }
 
 /// A body as it goes out.

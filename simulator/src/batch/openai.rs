@@ -1,18 +1,18 @@
 //! OpenAI's batches: `POST /v1/files`, `GET /v1/files/{id}/content`, `DELETE /v1/files/{id}`,
 //! `POST /v1/batches`, `GET …/{id}`, `POST …/{id}/cancel`.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{
     body::Bytes,
-    extract::{Multipart, Path, RawQuery, State as Shared, multipart::MultipartRejection},
+    extract::{Multipart, multipart::MultipartRejection},
     http::HeaderMap,
     response::Response,
 };
 use serde_json::Value;
 
 use super::{
-    Body, bounded_store,
+    Asked, Body, bounded_store,
     job::{Job, Output},
     page::Page,
     respond,
@@ -32,8 +32,7 @@ const OUTPUTS: [(Output, &str); 2] =
 const ENDPOINTS: [&str; 3] = ["/v1/chat/completions", "/v1/responses", "/v1/embeddings"];
 
 pub(crate) async fn upload(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
+    Asked { state, headers, .. }: Asked,
     form: Result<Multipart, MultipartRejection>,
 ) -> Response {
     let file = match form {
@@ -52,21 +51,13 @@ pub(crate) async fn upload(
     respond::<OpenAi>(&state, kept)
 }
 
-pub(crate) async fn content(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Response {
+pub(crate) async fn content(Asked { state, headers, id, .. }: Asked) -> Response {
     let lines = key(&headers).and_then(|()| lines(&state, &id).ok_or_else(|| missing("file", &id)));
     respond::<OpenAi>(&state, lines.map(Body::Lines))
 }
 
 /// Removes a file that was uploaded; the batches that were made of it have read it.
-pub(crate) async fn delete(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Response {
+pub(crate) async fn delete(Asked { state, headers, id, .. }: Asked) -> Response {
     let gone = key(&headers)
         .and_then(|()| state.batches().files.remove(FILE, &id).ok_or_else(|| missing("file", &id)));
     let outcome =
@@ -74,25 +65,17 @@ pub(crate) async fn delete(
     respond::<OpenAi>(&state, outcome)
 }
 
-pub(crate) async fn create(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+pub(crate) async fn create(Asked { state, headers, .. }: Asked, body: Bytes) -> Response {
     let outcome = key(&headers).and_then(|()| take(&state, &headers, &body));
     respond::<OpenAi>(&state, outcome)
 }
 
 /// The newest batches, page by page:
 /// <https://platform.openai.com/docs/api-reference/batch/list>.
-pub(crate) async fn list(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> Response {
+pub(crate) async fn list(Asked { state, headers, query, .. }: Asked) -> Response {
     let outcome = key(&headers).map(|()| {
         let (store, now) = (state.batches(), state.now());
-        let page = Page::asked(query.as_deref(), "after");
+        let page = Page::asked(&query, "after");
         let (batches, more) = store.openai.newest(BATCH, &page);
         let batches = batches.into_iter().map(|(id, job)| object(job, now, &id)).collect();
         let mut list = super::list(batches, more);
@@ -102,20 +85,12 @@ pub(crate) async fn list(
     respond::<OpenAi>(&state, outcome)
 }
 
-pub(crate) async fn get(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Response {
+pub(crate) async fn get(Asked { state, headers, id, .. }: Asked) -> Response {
     let outcome = find(&state, &headers, &id, |_, _| Ok(()));
     respond::<OpenAi>(&state, outcome)
 }
 
-pub(crate) async fn cancel(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Response {
+pub(crate) async fn cancel(Asked { state, headers, id, .. }: Asked) -> Response {
     let outcome = find(&state, &headers, &id, |job, now| {
         let message = "Cannot cancel a batch that is over.".into();
         if job.cancel(now) { Ok(()) } else { Err(Problem::Invalid { message, param: None }) }

@@ -10,10 +10,9 @@ pub(super) struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// `after` is the vendor's name for that.
-    pub(super) fn asked(query: Option<&'a str>, after: &str) -> Self {
+    pub(super) fn asked(query: &'a str, after: &str) -> Self {
         let value = |name: &str| {
-            let mut pairs =
-                query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
             pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
         };
         let most = value("limit").and_then(|limit| limit.parse().ok()).unwrap_or(20_usize);
