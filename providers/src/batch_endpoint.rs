@@ -4,9 +4,7 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use reqwest::multipart;
 use serde_json::Value;
-use url::Url;
 
 use crate::{
     call::{Completion, Request},
@@ -29,7 +27,7 @@ pub(crate) type ReadLine = fn(&Value) -> Option<(String, Option<Reply>)>;
 /// One endpoint of a vendor's batch API.
 #[derive(Debug)]
 pub(crate) struct BatchEndpoint {
-    wire: Exchange,
+    pub(crate) wire: Exchange,
     replies: Arc<ReplyReader>,
 }
 
@@ -60,48 +58,8 @@ impl BatchEndpoint {
         self.replies.body(request)
     }
 
-    pub(crate) async fn post(&self, body: Vec<u8>) -> Result<Reply, Error> {
-        self.wire.post(body, &self.redactor()).await
-    }
-
-    pub(crate) async fn post_below(
-        &self,
-        segments: &[String],
-        body: Vec<u8>,
-    ) -> Result<Reply, Error> {
-        self.wire.post_below(segments, body, &self.redactor()).await
-    }
-
-    /// Posts with further headers, perhaps to another path of the same host.
-    pub(crate) async fn post_with(
-        &self,
-        place: Option<&Url>,
-        headers: &[(&'static str, &str)],
-        body: Vec<u8>,
-    ) -> Result<Reply, Error> {
-        self.wire.post_with(place, headers, body, &self.redactor()).await
-    }
-
-    pub(crate) async fn list(&self, query: &[(&str, &str)]) -> Result<Reply, Error> {
-        self.wire.get(&[], query, &self.redactor()).await
-    }
-
-    pub(crate) async fn upload(&self, form: multipart::Form) -> Result<Reply, Error> {
-        self.wire.upload(form, &self.redactor()).await
-    }
-
-    pub(crate) async fn get(&self, id: &str) -> Result<Reply, Error> {
-        self.wire.get(&[id], &[], &self.redactor()).await
-    }
-
-    /// Posts without a body to these path segments.
-    pub(crate) async fn act(&self, below: &[String]) -> Result<Reply, Error> {
-        let below: Vec<&str> = below.iter().map(String::as_str).collect();
-        self.wire.act(&below, &self.redactor()).await
-    }
-
     pub(crate) async fn delete(&self, id: &str) -> Result<(), Error> {
-        let reply = self.wire.delete(&[id], &self.redactor()).await?;
+        let reply = self.wire.delete(&[id]).await?;
         self.accepted(&reply)
     }
 
@@ -226,8 +184,7 @@ impl Answers<'_> {
     }
 
     async fn open(&self, file: &[String]) -> Result<Lines, Error> {
-        let below: Vec<&str> = file.iter().map(String::as_str).collect();
-        let opened = self.endpoint.wire.lines(&below, &self.endpoint.redactor()).await?;
+        let opened = self.endpoint.wire.lines(file).await?;
         opened.map_err(|reply| self.endpoint.refused(&reply))
     }
 

@@ -124,7 +124,7 @@ impl<V: BatchVendor> Batches<V> {
     /// The vendor's description of a batch.
     async fn describe(&self, id: &str) -> Result<Value, Error> {
         let batches = self.0.batches();
-        batches.success(&batches.get(id).await?)
+        batches.success(&batches.wire.get(&[id], &[]).await?)
     }
 }
 
@@ -174,7 +174,7 @@ impl<V: BatchVendor> BatchApi for Batches<V> {
             for _ in 0..MAX_PAGES {
                 let mut query = vec![V::PAGE_SIZE];
                 query.extend(last.as_deref().map(|last| (V::PAGE_AFTER, last)));
-                let list = batches.success(&batches.list(&query).await?)?;
+                let list = batches.success(&batches.wire.get(&[], &query).await?)?;
                 let page = list.get(V::PAGE).and_then(Value::as_array).into_iter().flatten();
                 let ours = page.filter(|batch| V::matches(batch, name, requests, since));
                 ids.extend(ours.filter_map(V::id));
@@ -195,7 +195,7 @@ impl<V: BatchVendor> BatchApi for Batches<V> {
     fn state<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<State, Error>> {
         Box::pin(async move {
             let batches = self.0.batches();
-            let reply = batches.get(id).await?;
+            let reply = batches.wire.get(&[id], &[]).await?;
             match V::state(&batches.success(&reply)?) {
                 Some(State::Failed(why)) => Ok(State::Failed(batches.redactor().clean(&why))),
                 Some(state) => Ok(state),
@@ -207,7 +207,7 @@ impl<V: BatchVendor> BatchApi for Batches<V> {
     fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let batches = self.0.batches();
-            batches.success(&batches.act(&V::cancel_path(id)).await?).map(drop)
+            batches.success(&batches.wire.act(&V::cancel_path(id)).await?).map(drop)
         })
     }
 

@@ -15,7 +15,6 @@ use crate::{
     error::{Error, Kind},
     exchange::Exchange,
     key::Key,
-    message::Redactor,
     provider::{self, Provider},
     reply_reader::ReplyReader,
     settings::{Setup, SetupError},
@@ -57,12 +56,12 @@ impl Client {
 
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
         let protocol = self.replies.protocol;
-        let (body, redactor) = (self.replies.body(request)?, self.replies.redactor(request));
+        let body = self.replies.body(request)?;
         let reply = match protocol.segments {
-            Some(segments) => self.wire.post_below(&segments(request), body, &redactor).await?,
-            None => self.wire.post(body, &redactor).await?,
+            Some(segments) => self.wire.post_below(&segments(request), body).await?,
+            None => self.wire.post(body).await?,
         };
-        let completion = self.replies.read(&reply, redactor)?;
+        let completion = self.replies.read(&reply, self.replies.redactor(request))?;
         Ok(self.replies.dialect.restored_for(request, completion))
     }
 
@@ -72,10 +71,9 @@ impl Client {
             return Err(Error::unsent(Kind::InvalidRequest, &text));
         };
         let body = (embeds.body)(request).to_string().into_bytes();
-        let redactor = Redactor::of_texts(&self.replies.key, request.texts);
         let reply = match embeds.segments {
-            Some(segments) => wire.post_below(&segments(request.model), body, &redactor).await?,
-            None => wire.post(body, &redactor).await?,
+            Some(segments) => wire.post_below(&segments(request.model), body).await?,
+            None => wire.post(body).await?,
         };
         self.replies.embedded(embeds, request, &reply)
     }
@@ -83,9 +81,8 @@ impl Client {
     async fn send_as_it_is(&self, request: &Verbatim<'_>) -> Result<VerbatimReply, Error> {
         let wire = self.verbatim.iter().find(|(operation, _)| *operation == request.operation);
         let Some((_, wire)) = wire else { return Err(provider::not_taken(request)) };
-        let (body, redactor) =
-            (Bytes::from(request.body.naming(request.model)?), self.replies.key_redactor());
-        let response = wire.post_as_it_is(request.headers, body.clone(), &redactor).await?;
+        let body = Bytes::from(request.body.naming(request.model)?);
+        let response = wire.post_as_it_is(request.headers, body.clone()).await?;
         let sender = Sender { replies: Arc::clone(&self.replies), request: body };
         Ok(VerbatimReply { response, sender })
     }

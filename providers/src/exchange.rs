@@ -147,7 +147,6 @@ impl Exchange {
         place: Option<&Url>,
         headers: &[(&'static str, &str)],
         body: Vec<u8>,
-        redactor: &Redactor<'_>,
     ) -> Result<Reply, Error> {
         let mut url = self.endpoint.clone();
         if let Some(place) = place {
@@ -158,17 +157,13 @@ impl Exchange {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = self.response(request, redactor).await?;
+        let response = self.response(request).await?;
         Ok(self.reply(response).await)
     }
 
     /// Sends one request. Any response is a [`Reply`]; an [`Error`] means that none came.
-    pub(crate) async fn post(
-        &self,
-        body: Vec<u8>,
-        redactor: &Redactor<'_>,
-    ) -> Result<Reply, Error> {
-        self.send(self.endpoint.clone(), body, redactor).await
+    pub(crate) async fn post(&self, body: Vec<u8>) -> Result<Reply, Error> {
+        self.send(self.endpoint.clone(), body).await
     }
 
     /// Like [`Self::post`], with further path segments: for APIs with the model in the URL.
@@ -176,16 +171,14 @@ impl Exchange {
         &self,
         segments: &[String],
         body: Vec<u8>,
-        redactor: &Redactor<'_>,
     ) -> Result<Reply, Error> {
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-        self.send(self.below(&segments), body, redactor).await
+        self.send(self.below(segments), body).await
     }
 
-    async fn send(&self, url: Url, body: Vec<u8>, redactor: &Redactor<'_>) -> Result<Reply, Error> {
+    async fn send(&self, url: Url, body: Vec<u8>) -> Result<Reply, Error> {
         let json = HeaderValue::from_static("application/json");
         let response = self
-            .response(self.http.post(url).header(header::CONTENT_TYPE, json).body(body), redactor)
+            .response(self.http.post(url).header(header::CONTENT_TYPE, json).body(body))
             .await?;
         Ok(self.reply(response).await)
     }
@@ -196,47 +189,32 @@ impl Exchange {
         &self,
         headers: &HeaderMap,
         body: Bytes,
-        redactor: &Redactor<'_>,
     ) -> Result<reqwest::Response, Error> {
         let json = HeaderValue::from_static("application/json");
         let request = self.http.post(self.endpoint.clone());
         let request = request.header(header::CONTENT_TYPE, json).body(body);
-        self.response_with(headers, request, redactor).await
+        self.response_with(headers, request).await
     }
 
     /// Posts a form with a file.
-    pub(crate) async fn upload(
-        &self,
-        form: multipart::Form,
-        redactor: &Redactor<'_>,
-    ) -> Result<Reply, Error> {
-        let response =
-            self.response(self.http.post(self.endpoint.clone()).multipart(form), redactor).await?;
+    pub(crate) async fn upload(&self, form: multipart::Form) -> Result<Reply, Error> {
+        let response = self.response(self.http.post(self.endpoint.clone()).multipart(form)).await?;
         Ok(self.reply(response).await)
     }
 
     /// Gets the resource at these path segments below the endpoint.
-    pub(crate) async fn get(
-        &self,
-        below: &[&str],
-        query: &[(&str, &str)],
-        redactor: &Redactor<'_>,
-    ) -> Result<Reply, Error> {
+    pub(crate) async fn get(&self, below: &[&str], query: &[(&str, &str)]) -> Result<Reply, Error> {
         let mut url = self.below(below);
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let response = self.response(self.http.get(url), redactor).await?;
+        let response = self.response(self.http.get(url)).await?;
         Ok(self.reply(response).await)
     }
 
     /// Like [`Self::get`], read line by line; returns the reply if it is no success.
-    pub(crate) async fn lines(
-        &self,
-        below: &[&str],
-        redactor: &Redactor<'_>,
-    ) -> Result<Result<Lines, Reply>, Error> {
-        let response = self.response(self.http.get(self.below(below)), redactor).await?;
+    pub(crate) async fn lines(&self, below: &[String]) -> Result<Result<Lines, Reply>, Error> {
+        let response = self.response(self.http.get(self.below(below))).await?;
         if response.status().is_success() {
             Ok(Ok(Lines::new(response)))
         } else {
@@ -245,49 +223,37 @@ impl Exchange {
     }
 
     /// Posts without a body to these path segments below the endpoint.
-    pub(crate) async fn act(
-        &self,
-        below: &[&str],
-        redactor: &Redactor<'_>,
-    ) -> Result<Reply, Error> {
-        let response = self.response(self.http.post(self.below(below)), redactor).await?;
+    pub(crate) async fn act(&self, below: &[String]) -> Result<Reply, Error> {
+        let response = self.response(self.http.post(self.below(below))).await?;
         Ok(self.reply(response).await)
     }
 
     /// Deletes the resource at these path segments below the endpoint.
-    pub(crate) async fn delete(
-        &self,
-        below: &[&str],
-        redactor: &Redactor<'_>,
-    ) -> Result<Reply, Error> {
-        let response = self.response(self.http.delete(self.below(below)), redactor).await?;
+    pub(crate) async fn delete(&self, below: &[&str]) -> Result<Reply, Error> {
+        let response = self.response(self.http.delete(self.below(below))).await?;
         Ok(self.reply(response).await)
     }
 
-    fn below(&self, segments: &[&str]) -> Url {
-        segments.iter().fold(self.endpoint.clone(), |url, segment| endpoint::below(&url, segment))
+    fn below(&self, segments: &[impl AsRef<str>]) -> Url {
+        let whole = self.endpoint.clone();
+        segments.iter().fold(whole, |url, segment| endpoint::below(&url, segment.as_ref()))
     }
 
-    async fn response(
-        &self,
-        request: reqwest::RequestBuilder,
-        redactor: &Redactor<'_>,
-    ) -> Result<reqwest::Response, Error> {
-        self.response_with(&HeaderMap::new(), request, redactor).await
+    async fn response(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, Error> {
+        self.response_with(&HeaderMap::new(), request).await
     }
 
     async fn response_with(
         &self,
         others: &HeaderMap,
         request: reqwest::RequestBuilder,
-        redactor: &Redactor<'_>,
     ) -> Result<reqwest::Response, Error> {
         let mut headers = self.headers.clone();
         headers.extend(others.clone());
         self.vendor.add_key(&self.key, &mut headers);
         let request =
             request.headers(headers).header(header::CONNECTION, HeaderValue::from_static("close"));
-        request.send().await.map_err(|error| self.fault(&error, redactor))
+        request.send().await.map_err(|error| self.fault(&error))
     }
 
     async fn reply(&self, response: reqwest::Response) -> Reply {
@@ -300,8 +266,8 @@ impl Exchange {
         self.endpoint.host_str().unwrap_or_default()
     }
 
-    fn fault(&self, error: &reqwest::Error, redactor: &Redactor<'_>) -> Error {
-        no_reply(self.host(), &Fault::from_error(error), redactor)
+    fn fault(&self, error: &reqwest::Error) -> Error {
+        no_reply(self.host(), &Fault::from_error(error), &Redactor::of_key(&self.key))
     }
 }
 

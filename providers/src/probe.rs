@@ -64,8 +64,7 @@ pub async fn models(name: &str, settings: &Settings) -> Result<Probed, ProbeErro
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     let wire = Exchange::new(&setup, list.path, headers)?;
-    let redactor = Redactor::of_key(&setup.key);
-    let reply = wire.get(&[], list.query, &redactor).await?;
+    let reply = wire.get(&[], list.query).await?;
     if reply.is_success() {
         let all = list.names_as_called.then(|| reply.json().ok().and_then(|body| listed(&body)));
         return Ok(Probed::Accepted(all.flatten()));

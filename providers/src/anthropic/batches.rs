@@ -71,7 +71,7 @@ impl BatchVendor for MessageBatches {
             body.extend_from_slice(line);
         }
         body.extend_from_slice(b"]}");
-        self.0.post(body).await
+        self.0.wire.post(body).await
     }
 
     fn created(batch: &Value) -> Option<DateTime<Utc>> {

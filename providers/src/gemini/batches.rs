@@ -93,7 +93,7 @@ impl BatchVendor for FileBatches {
             ("x-goog-upload-header-content-type", MEDIA_TYPE),
             ("content-type", "application/json"),
         ];
-        let begun = self.uploads.post_with(None, &begin, about).await?;
+        let begun = self.uploads.wire.post_with(None, &begin, about).await?;
         self.uploads.accepted(&begun)?;
         let place = begun.headers.get("x-goog-upload-url").and_then(|it| it.to_str().ok());
         let place = place.and_then(|it| Url::parse(it).ok());
@@ -103,7 +103,7 @@ impl BatchVendor for FileBatches {
             ("x-goog-upload-command", "upload, finalize"),
             ("content-type", MEDIA_TYPE),
         ];
-        let stored = self.uploads.post_with(Some(&place), &whole, file).await?;
+        let stored = self.uploads.wire.post_with(Some(&place), &whole, file).await?;
         let name = text(&self.uploads.success(&stored)?, "/file/name").map(str::to_owned);
         name.map(Some).ok_or_else(|| self.uploads.unreadable(&stored))
     }
@@ -122,7 +122,7 @@ impl BatchVendor for FileBatches {
     ) -> Result<Reply, Error> {
         let batch = json!({"batch": {"displayName": name, "inputConfig": {"fileName": file}}});
         let method = format!("{}:batchGenerateContent", model(lines)?);
-        self.models.post_below(&[method], batch.to_string().into_bytes()).await
+        self.models.wire.post_below(&[method], batch.to_string().into_bytes()).await
     }
 
     fn id(batch: &Value) -> Option<String> {

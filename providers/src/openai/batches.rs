@@ -84,7 +84,7 @@ impl BatchVendor for FileBatches {
     async fn store(&self, _name: &str, lines: &[Vec<u8>]) -> Result<Option<String>, Error> {
         let part = Part::bytes(lines.join(&b"\n"[..])).file_name("tidegate.jsonl");
         let form = Form::new().text("purpose", "batch").part("file", part);
-        let stored = self.files.upload(form).await?;
+        let stored = self.files.wire.upload(form).await?;
         let id = text(&self.files.success(&stored)?, "/id").map(str::to_owned);
         id.map(Some).ok_or_else(|| self.files.unreadable(&stored))
     }
@@ -104,7 +104,7 @@ impl BatchVendor for FileBatches {
         let batch = json!({
             "input_file_id": file, "endpoint": self.endpoint(operation), "completion_window": "24h", "metadata": {NOTE: name}
         });
-        self.batches.post(batch.to_string().into_bytes()).await
+        self.batches.wire.post(batch.to_string().into_bytes()).await
     }
 
     fn created(batch: &Value) -> Option<DateTime<Utc>> {
