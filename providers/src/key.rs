@@ -167,7 +167,7 @@ impl Key {
         if Instant::now() < *due {
             return;
         }
-        // No other caller renews it in the meantime.
+        // No other caller renews it in the meantime: every source answers or fails sooner.
         *due = Instant::now() + TOKEN_EVERY;
         drop(due);
         let key = self.clone();

@@ -3,9 +3,18 @@
 use std::{
     env::{self, VarError},
     fmt, fs, io,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process,
+    process::{Command, Output, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// Longest run of a program that prints a token.
+const PRINTS_WITHIN: Duration = Duration::from_secs(30);
 
 /// An API key. It has no `Display` and no `Serialize`, and its `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
@@ -125,19 +134,22 @@ impl Secret {
         Self::checked(quoted.unwrap_or(&value), origin)
     }
 
-    /// Reads a token from a program's output, such as `az account get-access-token`.
+    /// Reads a token from a program's output, such as `az account get-access-token`. The program is
+    /// ended after 30 s.
     ///
     /// # Errors
     /// [`SecretError`] names the program, and contains nothing of its output.
     pub fn from_command(command: &[String]) -> Result<Self, SecretError> {
+        Self::from_command_within(command, PRINTS_WITHIN)
+    }
+
+    fn from_command_within(command: &[String], within: Duration) -> Result<Self, SecretError> {
         let (program, arguments) = match command {
             [program, arguments @ ..] => (program.as_str(), arguments),
             [] => ("", command),
         };
         let fault = |why: String| SecretError::Command { program: program.to_owned(), why };
-        let mut asked = process::Command::new(program);
-        let ended = asked.args(arguments).stdin(process::Stdio::null()).output();
-        let ended = ended.map_err(|error| fault(error.to_string()))?;
+        let ended = output(program, arguments, within).map_err(fault)?;
         if !ended.status.success() {
             return Err(fault(format!("it ended with {}", ended.status)));
         }
@@ -162,6 +174,24 @@ impl Secret {
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
+}
+
+/// Runs a program, and kills it and its children if it takes longer than `within`.
+fn output(program: &str, arguments: &[String], within: Duration) -> Result<Output, String> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let child = command.process_group(0).spawn().map_err(|error| error.to_string())?;
+    let group = Pid::from_child(&child);
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || ended.send(child.wait_with_output()));
+    end.recv_timeout(within).map_or_else(
+        |_| {
+            // It may have ended now.
+            let _ = kill_process_group(group, Signal::KILL);
+            Err(format!("it does not end within {within:?}"))
+        },
+        |output| output.map_err(|error| error.to_string()),
+    )
 }
 
 fn read(path: &Path) -> Result<String, SecretError> {
@@ -209,5 +239,25 @@ mod tests {
     fn an_absent_variable_is_named() {
         let text = Secret::from_env("TIDEGATE_NO_SUCH_KEY").unwrap_err().to_string();
         assert!(text.contains("TIDEGATE_NO_SUCH_KEY") && text.contains("api-key-env"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended_with_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("child");
+        let script = format!("sleep 600 & echo $! > {}; wait", file.display());
+        let command = ["sh", "-c", &script].map(str::to_owned);
+        // A busy machine may not have started the child sooner.
+        let child = [1, 4, 16].into_iter().find_map(|seconds| {
+            let within = Duration::from_secs(seconds);
+            let fault = Secret::from_command_within(&command, within).unwrap_err().to_string();
+            assert!(fault.contains("sh failed: it does not end within"), "{fault}");
+            fs::read_to_string(&file).ok().filter(|child| child.ends_with('\n'))
+        });
+        // The file of a process that has ended is empty until it is reaped.
+        let running = format!("/proc/{}/cmdline", child.unwrap().trim());
+        while fs::read(&running).is_ok_and(|line| !line.is_empty()) {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }

@@ -26,7 +26,8 @@ pub struct Provider {
     /// few seconds, and when the key is refused.
     pub api_key_file: Option<PathBuf>,
     /// A program that prints a token to use as the key, with its arguments, such as `["az", "account",
-    /// "get-access-token", …]`. It runs again every four minutes; the token is sent as a bearer token.
+    /// "get-access-token", …]`. It runs again every four minutes, for 30 s at most; the token is sent as a
+    /// bearer token.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub token_command: Vec<String>,
     /// As in the vendor's own SDK: for `openai` (and anything compatible) it ends in `/v1`, for the
