@@ -17,6 +17,8 @@ use tidegate_types::{CallCounts, Spend};
 use tidegate_workflows::contract::{AskedAnswer, CutAnswers, FailureDetails, PartTask, Taken};
 use tokio::sync::Notify;
 
+use crate::fingerprint::hash;
+
 /// State that is carried from attempt to attempt: a heartbeat's details outlive the worker that sent
 /// them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -133,6 +135,30 @@ impl StoreFaults {
     }
 }
 
+/// The use of an activity up to an answer, as stored beside the answer: the heartbeats that carry it
+/// may be lost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct RecordedUse {
+    /// [`Attempt::activity`].
+    activity: String,
+    /// The calls of that activity.
+    counts: CallCounts,
+    discarded: Spend,
+}
+
+impl RecordedUse {
+    /// Whether the activity of this attempt has recorded it.
+    pub(crate) fn is_of(&self, attempt: &Attempt) -> bool {
+        self.activity == attempt.activity()
+    }
+
+    /// All that the activity had used, except for the answer.
+    pub(crate) fn spent(&self) -> Spend {
+        Spend::from(self.counts) + self.discarded
+    }
+}
+
 /// Time after which a heartbeat has left this process.
 const SEND_TIME: Duration = Duration::from_millis(50);
 
@@ -153,9 +179,8 @@ fn reservation(run: &str, work: &str, attempt: u32, started_millis: i64) -> Stri
 pub struct Attempt {
     /// The call guard's view of the attempt.
     pub call: attempt::Attempt,
-    /// When the document's activity was scheduled, in milliseconds since 1970. A result completed since
-    /// then is this activity's own.
-    pub scheduled_millis: i64,
+    /// When the document's activity was scheduled, in milliseconds since 1970.
+    scheduled_millis: i64,
     /// The caller allows no further attempt.
     pub(crate) is_last: bool,
     state: Arc<Mutex<DocumentState>>,
@@ -201,6 +226,24 @@ impl Attempt {
         );
         let workflow = info.workflow_id.as_deref().unwrap_or_default();
         Self { is_suspect, ..attempt.for_batch(workflow, run) }
+    }
+
+    /// The name of the activity, which its attempts share, and no other activity about the document
+    /// has: the run, and when the server scheduled the activity. No worker's clock is part of it.
+    pub fn activity(&self) -> String {
+        let scheduled = self.scheduled_millis.to_le_bytes();
+        format!("{:016x}", hash([self.call.run.as_bytes(), &scheduled]))
+    }
+
+    /// The use of the activity so far, to be stored beside an answer.
+    pub(crate) fn recorded_use(&self) -> RecordedUse {
+        let CallState { counts, discarded, .. } = self.call.state();
+        RecordedUse { activity: self.activity(), counts, discarded }
+    }
+
+    /// Restores the use that an earlier attempt of this activity has stored.
+    pub(crate) fn recall(&self, recorded: &RecordedUse) {
+        self.call.recall(recorded.counts, recorded.discarded);
     }
 
     /// Sets the batch, by its workflow id, and the folder of the run's job.

@@ -163,6 +163,7 @@ pub async fn process(
         offer(services, &done).await;
     }
     let instead_of = if ends { begun.instead_of } else { name };
+    let done = done.of_activity(attempt);
     let bought = done.bought(&object, instead_of)?;
     // A step's answer is needed only until its document is done.
     let bought = if ends { bought } else { bought.needing(&folder.child(VERSION)) };

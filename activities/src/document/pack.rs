@@ -7,6 +7,7 @@
 //! All results of a call are written in one object first, then each at its own location: a crash in
 //! between pays for nothing twice.
 
+mod call_answers;
 mod members;
 
 use std::{borrow::Cow, collections::BTreeMap};
@@ -14,7 +15,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_documents::{Reader, tokens};
-use tidegate_providers::{Finish, StopReason};
+use tidegate_providers::Finish;
 use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{FailureType, Job, PackOutcome, PackTask, Reused, Task};
 
@@ -22,6 +23,7 @@ use crate::{
     attempt::Attempt,
     document::{
         ask::{embed, inquiry::question, prompt::Content, sandbox},
+        pack::call_answers::CallAnswers,
         read::{
             content::{self, Care, Extracted},
             earlier::{self, ExistingResult, Open, bought_before, offer},
@@ -122,16 +124,19 @@ pub async fn process(
 ) -> Result<PackOutcome, Failure> {
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let bought = shard.folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
+    let unjudged = call_answers::location(&shard, task);
     let pending_writes = &services.pending_writes;
     pending_writes.recover(attempt, &bought).await?;
     if let Some(results) = read(&bought).await? {
         // An earlier attempt has paid for these results. Once written, their documents count as
         // done.
+        call_answers::forget(&shard, &unjudged).await;
         write_results(&shard, &bought, results).await?;
     }
     pending_writes.check_spooled(attempt)?;
     let (members, mut outcome) = gather(services, attempt, &shard, task).await?;
     if members.len() < 2 {
+        call_answers::forget(&shard, &unjudged).await;
         outcome.left.extend(members.iter().map(|member| member.index));
         outcome.left.sort_unstable();
         if attempt.counts().provider_calls > 0 {
@@ -142,11 +147,23 @@ pub async fn process(
     }
     let asked: Vec<u32> = members.iter().map(|member| member.index).collect();
     let got = match shard.job.task {
-        Task::Answer => ask_for_answers(services, attempt, &shard, task, &members).await?,
+        Task::Answer => {
+            let kept = CallAnswers::find(services, attempt, &shard, &unjudged).await?;
+            let answers = match kept {
+                Some(answers) => answers,
+                None => {
+                    let answers =
+                        ask_for_answers(services, attempt, &shard, task, &members).await?;
+                    answers.store(services, attempt, &shard, &unjudged).await?;
+                    answers
+                }
+            };
+            judge_answers(services, &shard, &members, answers).await?
+        }
         Task::Embed => ask_for_vectors(services, attempt, &shard, &members).await?,
     };
     let usage = got.usage;
-    let cost_usd = services.cost_usd(got.model, &got.usage);
+    let cost_usd = services.cost_usd(&got.model, &got.usage);
     let results = build_results(attempt, &shard, got, cost_usd);
     outcome.left.extend(
         members.iter().map(|member| member.index).filter(|index| !results.contains_key(index)),
@@ -169,6 +186,7 @@ pub async fn process(
     }
     let json = json(&results)?;
     pending_writes.write(attempt, &Bought::new(&bought, json).replacing()).await?;
+    call_answers::forget(&shard, &unjudged).await;
     write_results(&shard, &bought, results).await?;
     outcome.spent += attempt.spent();
     Ok(outcome)
@@ -177,7 +195,7 @@ pub async fn process(
 /// The outcome of a call for its documents.
 #[derive(Debug)]
 struct PackAnswers<'a> {
-    model: &'a ModelId,
+    model: ModelId,
     usage: Usage,
     usage_unknown: bool,
     /// The documents with an answer.
@@ -185,13 +203,13 @@ struct PackAnswers<'a> {
 }
 
 /// Asks one question about all of the documents.
-async fn ask_for_answers<'a>(
+async fn ask_for_answers(
     services: &Services,
     attempt: &Attempt,
-    shard: &'a Shard,
+    shard: &Shard,
     task: &PackTask,
-    members: &'a [Member],
-) -> Result<PackAnswers<'a>, Failure> {
+    members: &[Member],
+) -> Result<CallAnswers, Failure> {
     let salt =
         hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
     let content =
@@ -213,28 +231,49 @@ async fn ask_for_answers<'a>(
         services.caller().ask(&attempt.call, shard.terms(), &shard.route, &question).await?;
     let mut answers =
         members::match_answers(&completion.answer, salt, members.len(), shard.validator.is_some());
-    if let Some(validator) = &shard.validator {
-        for (place, answer) in std::mem::take(&mut answers) {
-            // A document whose answer is refused is asked alone.
-            if let Ok(Ok(())) =
-                sandbox::validate_answer(&services.reader_for(&shard.job.lane), validator, &answer)
-                    .await
-            {
-                answers.insert(place, answer);
-            }
-        }
-    }
     // An entry that is whole in a cut list is accepted.
-    let stop_reason = match completion.stop_reason.finish() {
-        Finish::Complete | Finish::Cut => StopReason::EndTurn,
-        Finish::Unknown => completion.stop_reason,
+    let stopped = match completion.stop_reason.finish() {
+        Finish::Complete | Finish::Cut => None,
+        Finish::Unknown => Some(completion.stop_reason.as_str().to_owned()),
     };
     let given = members.iter().enumerate().filter_map(|(place, member)| {
-        Some((member, Given::Answer(answers.remove(&place)?, stop_reason.clone())))
+        Some((member.index, member.version.clone(), answers.remove(&place)?))
     });
-    let usage_unknown = completion.usage.is_none();
-    let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
-    Ok(PackAnswers { model, usage, usage_unknown, given: given.collect() })
+    Ok(CallAnswers {
+        model: model.clone(),
+        usage_unknown: completion.usage.is_none(),
+        usage: completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer)),
+        stopped,
+        answers: given.collect(),
+        used: attempt.recorded_use(),
+    })
+}
+
+/// Judges the answers by the schema. A document whose answer is refused is asked alone.
+///
+/// # Errors
+/// `Transient` where the process cannot be started.
+async fn judge_answers<'a>(
+    services: &Services,
+    shard: &Shard,
+    members: &'a [Member],
+    answers: CallAnswers,
+) -> Result<PackAnswers<'a>, Failure> {
+    let reader = services.reader_for(&shard.job.lane);
+    let mut given = Vec::new();
+    for member in members {
+        let Some(answer) = answers.of(member) else { continue };
+        if let Some(validator) = &shard.validator {
+            match sandbox::validate_answer(&reader, validator, answer).await {
+                Ok(Ok(())) => {}
+                Err(failure) if failure.is_retried() => return Err(failure),
+                Ok(Err(_)) | Err(_) => continue,
+            }
+        }
+        given.push((member, Given::Answer(answer.to_owned(), answers.stop_reason())));
+    }
+    let CallAnswers { model, usage, usage_unknown, .. } = answers;
+    Ok(PackAnswers { model, usage, usage_unknown, given })
 }
 
 /// Embeds all of the documents.
@@ -251,6 +290,7 @@ async fn ask_for_vectors<'a>(
     let usage_unknown = embedded.usage.is_none();
     let estimate = Usage { uncached_input: tokens, ..Usage::default() };
     let usage = embedded.usage.unwrap_or(estimate);
+    let model = model.clone();
     Ok(PackAnswers { model, usage, usage_unknown, given: given.collect() })
 }
 
@@ -306,6 +346,7 @@ async fn look(
     };
     if let Some(result) = bought_before(services, shard, document, &raw.version).await {
         let location = DocumentResult::location(&shard.output, &document.id);
+        let result = result.of_activity(attempt);
         result.bought(&location, instead_of)?.write().await?;
         return Ok(Looked::Bought { reused: result.reused(), updated });
     }
@@ -384,7 +425,8 @@ fn build_results(
         };
         let cost = cost_usd.map(|usd| usd * (after - before) as f64 / all as f64);
         let about = (member.document.clone(), member.version.clone());
-        let result = DocumentResult::answered((&shard.job, shard.asks), about, model, given)
+        let result = DocumentResult::answered((&shard.job, shard.asks), about, &model, given)
+            .of_activity(attempt)
             .with_usage_unknown(usage_unknown)
             .with_cost(std::mem::take(&mut calls), Some(own), cost);
         results.insert(member.index, Packed { result, instead_of: member.instead_of });

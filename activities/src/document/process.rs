@@ -62,7 +62,7 @@ pub async fn process(
     }
     if let Some(lines) = &shard.job.lines {
         let answer = request::answer(services, attempt, &shard, lines, document);
-        let result = Box::pin(answer).await?;
+        let result = Box::pin(answer).await?.of_activity(attempt);
         pending_writes.write(attempt, &result.bought(&location, instead_of)?).await?;
         metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
         return Ok(result.outcome(attempt));
@@ -70,6 +70,7 @@ pub async fn process(
     let extracted = match read_content(services, attempt, &shard, task, &document, raw).await? {
         Reading::Content(extracted) => *extracted,
         Reading::Bought(result) => {
+            let result = result.of_activity(attempt);
             pending_writes.write(attempt, &result.bought(&location, instead_of)?).await?;
             return Ok(result.outcome(attempt));
         }
@@ -91,6 +92,7 @@ pub async fn process(
         match ask(services, attempt, &shard, &document, &extracted, &refused).await {
             Ok(Outcome::Passed(result, spent_before)) => (*result, spent_before),
             Ok(Outcome::Escalates) => {
+                forget(attempt, &refused).await;
                 let (spend, cuts) = (attempt.spent(), attempt.state().document.cuts);
                 let escalates = true;
                 return Ok(DocumentOutcome {
@@ -118,6 +120,7 @@ pub async fn process(
     let Extracted { content, held, .. } = extracted;
     drop((content, held));
     offer(services, &result).await;
+    let result = result.of_activity(attempt);
     pending_writes.write(attempt, &result.bought(&location, instead_of)?).await?;
     forget(attempt, &refused).await;
     if attempt.state().document.checked > 0 {

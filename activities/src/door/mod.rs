@@ -18,6 +18,7 @@ use tidegate_workflows::contract::{CallOutcome, EmbedOutcome};
 
 use crate::{
     attempt::Attempt,
+    document::read::earlier,
     door::{
         call_context::{CallContext, Large, StoredAnswer, WaitPolicy, lane, workflow},
         input::ResolvedInput,
@@ -81,7 +82,9 @@ async fn buy_once<T: Large + Serialize + DeserializeOwned>(
         let (attempt, patience, stored) = (&attempt, &patience, &stored);
         let asked = CallContext { services, attempt, lane: &lane, patience, stored };
         let outcome = ask(asked, input).await?;
-        stored.save(services, attempt, outcome).await
+        let saved = stored.save(services, attempt, outcome).await?;
+        earlier::forget(attempt, &stored.part).await;
+        Ok(saved)
     };
     let counted = async {
         Box::pin(work).await.map_err(|failure: Failure| failure.counting(&attempt, STORE_DEADLINE))

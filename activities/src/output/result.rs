@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_providers::{Finish, StopReason};
@@ -110,6 +110,10 @@ pub struct DocumentResult {
     pub seconds: Option<f64>,
     /// RFC 3339.
     pub completed_at: String,
+    /// The activity that wrote it, by [`Attempt::activity`]; absent where a provider's batch was
+    /// collected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<String>,
     /// Fingerprint of the question; absent for a step of a long document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Fingerprint>,
@@ -163,6 +167,7 @@ impl DocumentResult {
             provider_calls: 0,
             seconds: None,
             completed_at: now(),
+            activity: None,
             question: None,
             version: Version::default(),
             saved_usd: None,
@@ -191,6 +196,11 @@ impl DocumentResult {
     /// Sets the question and the version of the document that it answers.
     pub fn with_question(self, question: Fingerprint, version: Version) -> Self {
         Self { question: Some(question), version, ..self }
+    }
+
+    /// Sets the activity that writes it.
+    pub fn of_activity(self, attempt: &Attempt) -> Self {
+        Self { activity: Some(attempt.activity()), ..self }
     }
 
     /// Sets the reason why its model may answer, from the batch's fallbacks.
@@ -336,8 +346,7 @@ impl DocumentResult {
     /// Whether the activity of this attempt wrote the result: an earlier attempt may have died
     /// before it could report the result. Any other result is older, and is not counted.
     pub fn is_written_by(&self, attempt: &Attempt) -> bool {
-        let completed = DateTime::parse_from_rfc3339(&self.completed_at);
-        completed.map_or(0, |time| time.timestamp_millis()) >= attempt.scheduled_millis
+        self.activity.as_deref() == Some(attempt.activity().as_str())
     }
 
     /// The outcome that the attempt returns to the workflow, with the calls of this activity. If a
@@ -407,4 +416,31 @@ pub(super) async fn read_line(location: Location) -> Result<Option<(ResultLine, 
         bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     line.push(b'\n');
     Ok(ResultLine::parse(line.into()).map(|line| (line, stamp)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+    use crate::attempt::AttemptState;
+
+    /// The worker's clock says when it was completed, and the server's when it was scheduled.
+    #[test]
+    fn no_clock_decides_whose_a_result_is() {
+        let attempt = |number: u32, scheduled| {
+            let (name, run) = (format!("run#0.0.{number}"), "w".to_owned());
+            Attempt::new(name, run, scheduled, AttemptState::default())
+        };
+        let document = Document::file(DocumentId::from_relative_path("a"), "file:///a".to_owned());
+        let model = "a:b".parse().unwrap();
+        let result = DocumentResult::new(document, &model, "x".to_owned(), &StopReason::EndTurn);
+        let result = result.of_activity(&attempt(1, 60_000));
+        for completed_at in ["1970-01-01T00:00:00.000Z", "2100-01-01T00:00:00.000Z"] {
+            let result = DocumentResult { completed_at: completed_at.to_owned(), ..result.clone() };
+            assert!(result.is_written_by(&attempt(2, 60_000)), "{completed_at}");
+            assert!(!result.is_written_by(&attempt(1, 120_000)), "{completed_at}");
+        }
+        let of_other_run = attempt(1, 60_000).for_batch("w", "another run");
+        assert!(!result.is_written_by(&of_other_run));
+    }
 }

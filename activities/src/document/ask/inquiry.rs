@@ -12,12 +12,13 @@ use tidegate_types::Spend;
 use tidegate_workflows::contract::{Attach, CutAnswers, Job, OnCut, Taken};
 
 use crate::{
-    attempt::Attempt,
+    attempt::{Attempt, DocumentState},
     document::ask::{
         evidence::{self, QuoteSource},
         prompt::{Content, Question},
         prompt_builder::DocumentFacts,
         sandbox,
+        unjudged::Unjudged,
     },
     failure::Failure,
     fingerprint::Fingerprint,
@@ -84,7 +85,8 @@ impl<'a> AnswerSubject<'a> {
     }
 }
 
-/// Asks once; returns the answer with its cost.
+/// Asks once, or takes the answer that an earlier attempt could not judge; returns the answer with
+/// its cost.
 ///
 /// # Errors
 /// A [`Failure`] with the time of a retry, if any.
@@ -93,24 +95,26 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     inquiry: Inquiry<'_>,
     mut question: Question<'_>,
-    AnswerSubject { document, version, refused, correction, size_advice, sought }: AnswerSubject<
-        '_,
-    >,
+    about: AnswerSubject<'_>,
 ) -> Result<DocumentResult, Failure> {
-    let Inquiry { job, route, terms, asks, .. } = inquiry;
-    let truncations = &services.truncation_stats;
-    let template = question.template;
-    let likely = route.models.get(attempt.call.state().model as usize);
+    let Inquiry { job, route, validator, .. } = inquiry;
+    let (template, refused) = (question.template, about.refused);
     let cuts_of = |model| Asks { model, template, room: job.max_output_tokens };
-    if job.on_cut == OnCut::Raise
-        && likely.is_some_and(|model| truncations.are_many(cuts_of(model)))
+    let needs_process = validator.is_some_and(|validator| !validator.is_harmless);
+    let kept = match needs_process {
+        true => Unjudged::find(services, attempt, refused).await?,
+        false => None,
+    };
+    let likely = route.models.get(attempt.call.state().model as usize);
+    if kept.is_none()
+        && job.on_cut == OnCut::Raise
+        && likely.is_some_and(|model| services.truncation_stats.are_many(cuts_of(model)))
     {
         attempt.begin_with_room();
     }
     let before = attempt.state().document;
-    let cut_before = before.raises > u32::from(before.began_raised);
-    question = question.with_room(before.raises, cut_before);
-    if let Some(correction) = correction {
+    question = question.with_room(before.raises, has_been_cut(&before));
+    if let Some(correction) = about.correction {
         question = question.with_correction(correction);
     }
     if let Some(fault) = &before.last_fault {
@@ -118,10 +122,70 @@ pub(crate) async fn answer(
             "Your last answer was refused, because it does not satisfy the JSON Schema: {fault}. Answer again, with JSON that satisfies it."
         ));
     }
-    let asked = services.caller().ask(&attempt.call, terms, route, &question).await;
+    let (result, own, wrong) = match kept {
+        Some(Unjudged { result, own, .. }) => (result, own, None),
+        None => {
+            let (result, own, wrong) = ask(services, attempt, inquiry, &question, about).await?;
+            if before.raises == 0 {
+                services.truncation_stats.count_answer(cuts_of(&result.model), result.is_cut());
+            }
+            let is_judged = wrong.is_none() && (!result.is_cut() || job.on_cut == OnCut::Keep);
+            match needs_process && is_judged {
+                true => {
+                    let kept = Unjudged::new(attempt, result, own);
+                    kept.store(services, attempt, refused).await?;
+                    (kept.result, own, None)
+                }
+                false => (result, own, wrong),
+            }
+        }
+    };
+    let cap = services.providers.get(&result.model);
+    let cap = cap.and_then(|it| it.bounds(result.model.model()).output_tokens);
+    let learned = services.guard.learned_caps.get(&result.model).unwrap_or(u32::MAX);
+    let room = question.room(cap).min(learned);
+    let has_more = question.raised_room(cap).min(learned) > room;
+    let accepted = match accept(services, job, validator, &result, wrong).await {
+        // The answer was not judged: it is kept, and judged by the next attempt.
+        Err(failure) if failure.is_retried() => return Err(failure),
+        accepted => accepted.and_then(|it| it.require(attempt, job, &result, (room, has_more))),
+    };
+    if let Err(failure) = accepted {
+        let raised = u64::from(attempt.state().document.raises > before.raises);
+        let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
+        let cuts = CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
+        attempt.discard(Taken { spend: own, cuts });
+        attempt.call.record_failure(failure.kind);
+        if result.write_refused(refused).await {
+            attempt.set_kept_answer(refused.to_string());
+        }
+        return Err(failure);
+    }
+    Ok(result)
+}
+
+/// Whether an answer of the document was cut, so that it is asked with a higher cap.
+fn has_been_cut(document: &DocumentState) -> bool {
+    document.raises > u32::from(document.began_raised)
+}
+
+/// Asks once; returns the answer with its cost so far, its own cost, and the fault in its form.
+///
+/// # Errors
+/// A [`Failure`] with the time of a retry, if any.
+async fn ask(
+    services: &Services,
+    attempt: &Attempt,
+    inquiry: Inquiry<'_>,
+    question: &Question<'_>,
+    AnswerSubject { document, version, size_advice, sought, .. }: AnswerSubject<'_>,
+) -> Result<(DocumentResult, Spend, Option<String>), Failure> {
+    let Inquiry { job, route, terms, asks, .. } = inquiry;
+    let before = attempt.state().document;
+    let asked = services.caller().ask(&attempt.call, terms, route, question).await;
     let (model, completion) = asked.map_err(|failure| {
         let failure = failure.with_size_advice(&size_advice);
-        if cut_before {
+        if has_been_cut(&before) {
             failure.without_room()
         } else if before.began_raised && failure.lacks_room() {
             attempt.begin_without_room();
@@ -142,27 +206,7 @@ pub(crate) async fn answer(
         .with_time(attempt.call.state().answered_in)
         .with_usage_unknown(completion.usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some());
-    let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
-    let learned = services.guard.learned_caps.get(model);
-    let room = question.room(cap).min(learned.unwrap_or(u32::MAX));
-    if before.raises == 0 {
-        truncations.count_answer(cuts_of(model), result.is_cut());
-    }
-    let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
-    let accepted = accept(services, job, inquiry.validator, &result, wrong).await;
-    let accepted = accepted.and_then(|it| it.require(attempt, job, &result, (room, has_more)));
-    if let Err(failure) = accepted {
-        let raised = u64::from(attempt.state().document.raises > before.raises);
-        let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
-        let cuts = CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
-        attempt.discard(Taken { spend: own, cuts });
-        attempt.call.record_failure(failure.kind);
-        if result.write_refused(refused).await {
-            attempt.set_kept_answer(refused.to_string());
-        }
-        return Err(failure);
-    }
-    Ok(result)
+    Ok((result, own, wrong))
 }
 
 /// Whether an answer can be used as a result.

@@ -6,6 +6,7 @@
 //! * `expression`: whether an expression of the author's is true of an answer
 //! * `output_cap`: the cap on output where the author states none
 //! * `evidence`: quotes that an answer rests on
+//! * `unjudged`: answers that are stored before they are judged
 //! * [`sandbox`]: runs work that may take all memory or never end in a process of its own
 
 pub(crate) mod embed;
@@ -17,3 +18,4 @@ pub mod prompt;
 pub(crate) mod prompt_builder;
 pub mod sandbox;
 pub mod template;
+pub(crate) mod unjudged;

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_calls::route::Route;
-use tidegate_types::{CallCounts, DocumentId, ModelId, Spend, Usage};
+use tidegate_types::{DocumentId, ModelId, Spend, Usage};
 use tidegate_workflows::contract::{self, AskedAnswer, Check, Job, Judge};
 
 use crate::{
-    attempt::Attempt,
+    attempt::{Attempt, RecordedUse},
     document::check::judge::VERDICT_TOKENS,
     failure::Failure,
     fingerprint::Fingerprint,
@@ -37,11 +37,9 @@ pub(crate) struct Pending {
     pub(crate) step: u32,
     /// The cost of earlier activities.
     pub(crate) before: Spend,
-    /// The activity that wrote this, by its scheduled time.
-    activity: i64,
-    /// The calls of that activity.
-    counts: CallCounts,
-    discarded: Spend,
+    /// The use of the activity that wrote this.
+    #[serde(flatten)]
+    used: RecordedUse,
 }
 
 impl Pending {
@@ -65,10 +63,10 @@ impl Pending {
 
     /// Continues an attempt from this state, because the reports of earlier attempts may be lost.
     pub(super) fn resume_with(&mut self, attempt: &Attempt) {
-        if self.activity == attempt.scheduled_millis {
-            attempt.call.recall(self.counts, self.discarded);
+        if self.used.is_of(attempt) {
+            attempt.recall(&self.used);
         } else {
-            self.before += Spend::from(self.counts) + self.discarded;
+            self.before += self.used.spent();
         }
         attempt.set_answered_questions(self.step);
         attempt.set_asked_answers(self.answers());
@@ -89,9 +87,7 @@ impl Pending {
         attempt: &Attempt,
         place: &Location,
     ) -> Result<Bought, Failure> {
-        let call = attempt.call.state();
-        self.activity = attempt.scheduled_millis;
-        (self.counts, self.discarded) = (call.counts, call.discarded);
+        self.used = attempt.recorded_use();
         Ok(Bought::new(place, json(self)?).replacing())
     }
 
