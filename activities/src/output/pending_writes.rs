@@ -114,6 +114,18 @@ impl Bought {
         Ok(takes_its_place)
     }
 
+    /// Writes it, unless `needs` no longer exists. Returns whether it is needed.
+    async fn write_if_needed(&self, needs: Option<Location>) -> Result<bool, Failure> {
+        let is_needed = match needs {
+            Some(object) => object.stamp().await?.is_some(),
+            None => true,
+        };
+        if is_needed {
+            self.write().await?;
+        }
+        Ok(is_needed)
+    }
+
     fn header(&self) -> Header {
         Header { uri: self.location.uri(), over: self.over, needs: self.needs.clone() }
     }
@@ -273,13 +285,14 @@ impl PendingWrites {
                 }
             };
             let needs = header.needs.as_ref().and_then(|needs| resolve(needs).ok());
-            let is_needed = match needs {
-                Some(object) => object.stamp().await?.is_some(),
-                None => true,
+            let bought = Bought { location, bytes, over: header.over, needs: None };
+            let is_needed = match bought.write_if_needed(needs).await {
+                Ok(is_needed) => is_needed,
+                Err(failure) => {
+                    self.log_stuck(file, &failure);
+                    continue;
+                }
             };
-            if is_needed {
-                Bought { location, bytes, over: header.over, needs: None }.write().await?;
-            }
             entry.remove();
             left -= 1;
             metrics::set_spooled_answers(left);
@@ -558,6 +571,29 @@ mod tests {
         other.drain_once(spool, &|uri: &str| storage.resolve(uri)).await.unwrap();
         assert_eq!(storage.resolve(&uri("b")).unwrap().read().await.unwrap(), "b");
         assert!(spool.files().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_store_that_fails_holds_back_no_answer_for_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let (all, storage) = worker(folder.path());
+        let root = folder.path().canonicalize().unwrap();
+        // A dangling link: a write to it fails.
+        std::os::unix::fs::symlink(root.join("nowhere"), root.join("broken")).unwrap();
+        let spool = all.spool.as_ref().unwrap();
+        let place =
+            |name: String| storage.resolve(&format!("file://{}/{name}", root.display())).unwrap();
+        for number in 0..8 {
+            for store in ["broken", "well"] {
+                let bought = Bought::new(&place(format!("{store}/{number}.json")), "paid");
+                drop(spool.put(&bought.header(), &bought.bytes).unwrap());
+            }
+        }
+        all.drain_once(spool, &|uri: &str| storage.resolve(uri)).await.unwrap();
+        for number in 0..8 {
+            assert_eq!(place(format!("well/{number}.json")).read().await.unwrap(), "paid");
+        }
+        assert_eq!(spool.files().unwrap().len(), 8, "the others stay");
     }
 
     #[tokio::test]
