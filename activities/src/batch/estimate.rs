@@ -46,6 +46,9 @@ use crate::{
 const SAMPLE: usize = 40;
 const AT_ONCE: usize = 8;
 
+/// Maximum number of documents from which the sample is taken.
+const MAX_HELD: usize = 4 * SAMPLE;
+
 /// Range of a tokenizer's count relative to the estimate: English prose has a sixth fewer tokens, text
 /// with many digits even fewer; some newer tokenizers have a third more.
 const ESTIMATE: (f64, f64) = (0.75, 1.3);
@@ -61,19 +64,43 @@ const WORTH_SAYING: f64 = 1.3;
 const MIN_OUTPUT: f64 = 0.1;
 
 /// A sample of the documents of a batch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sample {
+    /// Of the candidates, one in so many.
     documents: Vec<Document>,
+    one_in: u64,
+    /// Documents that pages have given, each some of its own.
+    candidates: u64,
     /// The number of documents that the sample stands for.
     of: u64,
 }
 
+impl Default for Sample {
+    fn default() -> Self {
+        Self { documents: Vec::new(), one_in: 1, candidates: 0, of: 0 }
+    }
+}
+
 impl Sample {
-    /// Adds documents from a page, spread over it.
+    /// Adds documents from a page, spread over it; fewer the more pages there are, because a record
+    /// is held with its text.
     pub fn add(&mut self, page: &[Document]) {
         self.of += page.len() as u64;
         let step = page.len().div_ceil(SAMPLE).max(1);
-        self.documents.extend(page.iter().step_by(step).cloned());
+        for document in page.iter().step_by(step) {
+            if self.candidates.is_multiple_of(self.one_in) {
+                self.documents.push(document.clone());
+            }
+            self.candidates += 1;
+            if self.documents.len() > MAX_HELD {
+                let mut is_kept = false;
+                self.documents.retain(|_| {
+                    is_kept = !is_kept;
+                    is_kept
+                });
+                self.one_in *= 2;
+            }
+        }
     }
 
     /// Sets the number of documents that the sample stands for, if some of the added ones were the
@@ -336,6 +363,7 @@ mod tests {
     use std::sync::Arc;
 
     use tidegate_quota::{Charge, Lanes, Limits};
+    use tidegate_types::DocumentId;
 
     use super::*;
 
@@ -345,6 +373,25 @@ mod tests {
         let range = mean(&[100.0, 300.0], false);
         assert!(range.from >= 100.0 && range.to > 300.0, "{range:?}");
         assert_eq!(mean(&[], true), Range { from: 0.0, to: 0.0 });
+    }
+
+    #[test]
+    fn a_sample_of_any_number_of_pages_is_held_in_little_memory_and_is_spread_over_them() {
+        let mut sample = Sample::default();
+        for page in 0..1_000 {
+            let document = |row: usize| {
+                let id = DocumentId::from_relative_path(&format!("{page:04}-{row:02}"));
+                Document::file(id, String::new())
+            };
+            sample.add(&(0..80).map(document).collect::<Vec<_>>());
+            assert!(sample.documents.len() <= MAX_HELD, "{page}");
+        }
+        assert_eq!(sample.of, 80_000);
+        let documents = sample.into_documents();
+        let tenths: std::collections::BTreeSet<_> =
+            documents.iter().map(|it| it.id.as_str()[..2].to_owned()).collect();
+        assert!((SAMPLE / 2..=SAMPLE).contains(&documents.len()), "{}", documents.len());
+        assert_eq!(tenths.len(), 10, "{tenths:?}");
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! The plan: lists the source, checks everything that can be checked before a call is paid for, and
 //! writes the shards.
 
-use std::time::{Instant, SystemTime};
+use std::{
+    ops::ControlFlow,
+    time::{Instant, SystemTime},
+};
 
 use serde_json::json;
 use tidegate_calls::route::Route;
@@ -15,7 +18,7 @@ use crate::{
         estimate::{self, Sample},
         examples, fallbacks, in_flight, model_parameters,
         plan_writer::PlanWriter,
-        sample,
+        sample::Lots,
         source::{self, Cursor, Page, PageBudget},
     },
     document::{
@@ -244,7 +247,11 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     if job.sample.is_some() {
         add(first_page(&services.storage, job, &output, room, None).await?.documents);
     } else {
-        each_page(&services.storage, job, &output, &room, add).await?;
+        let each = |page| {
+            add(page);
+            ControlFlow::Continue(())
+        };
+        each_page(&services.storage, job, &output, &room, each).await?;
     }
     unasked?;
     if sample.is_empty() {
@@ -267,36 +274,50 @@ async fn first_page(
         let (from, none) = (Cursor::default(), DocumentIds::default());
         return source::page(storage, job, output, from, &none, room).await;
     };
-    let mut documents = Vec::new();
+    let mut lots = Lots::new(Fingerprint::of_json(&json!(job.instructions)));
     each_page(storage, job, output, &room, |page| {
-        if let Some(truth) = &mut truth {
-            for document in &page {
+        for document in &page {
+            if let Some(truth) = &mut truth {
                 truth.mark_seen(&document.id);
             }
+            lots.add(document);
         }
-        documents.extend(page);
+        ControlFlow::Continue(())
     })
     .await?;
-    let seed = Fingerprint::of_json(&json!(job.instructions));
-    let documents = sample::draw(documents, usize::try_from(count).unwrap_or(usize::MAX), seed);
+    // The source is listed again, so that its records are never in memory all at once.
+    let drawn = lots.draw(usize::try_from(count).unwrap_or(usize::MAX));
+    let (mut documents, mut place) = (Vec::new(), 0);
+    each_page(storage, job, output, &room, |page| {
+        let places = place..;
+        place += page.len();
+        let page = places.zip(page).filter(|(place, _)| drawn.contains(place));
+        documents.extend(page.map(|(_, document)| document));
+        match documents.len() < drawn.len() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    })
+    .await?;
     Ok(Page { documents, files: Vec::new(), next: None })
 }
 
-/// Visits all documents of the source, page by page, with the ids that a batch gives them.
+/// Visits the documents of the source, page by page, with the ids that a batch gives them, until
+/// `each` breaks off.
 async fn each_page(
     storage: &Storage,
     job: &Job,
     output: &Location,
     room: &PageBudget,
-    mut each: impl FnMut(Vec<Document>),
+    mut each: impl FnMut(Vec<Document>) -> ControlFlow<()>,
 ) -> Result<(), Failure> {
     let (mut cursor, mut names) = (Some(Cursor::default()), DocumentIds::default());
     while let Some(from) = cursor {
         let page = source::page(storage, job, output, from, &names, room.clone()).await?;
         let (documents, _, added) = names.assign(page.documents, page.files);
         names.add(&added);
-        each(documents);
-        cursor = page.next;
+        let goes_on = each(documents).is_continue();
+        cursor = page.next.filter(|_| goes_on);
     }
     Ok(())
 }

@@ -5,42 +5,54 @@
 //! missed. The instructions are the seed: equal instructions draw equal samples for every model. A
 //! later batch of all documents with the same output finds the sample's answers there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     fingerprint::{Fingerprint, hash},
     output::job::Document,
 };
 
-/// Draws `count` documents and keeps their order; all documents of a shorter list.
-pub(crate) fn draw(documents: Vec<Document>, count: usize, seed: Fingerprint) -> Vec<Document> {
-    if documents.len() <= count {
-        return documents;
+/// The documents of a batch, from which a sample is drawn: sixteen bytes for each.
+#[derive(Debug)]
+pub(crate) struct Lots {
+    seed: String,
+    /// By stratum: the lots, and the places of their documents in the batch.
+    strata: BTreeMap<(String, u32), Vec<(u64, usize)>>,
+    documents: usize,
+}
+
+impl Lots {
+    /// No documents yet.
+    pub(crate) fn new(seed: Fingerprint) -> Self {
+        Self { seed: seed.to_string(), strata: BTreeMap::new(), documents: 0 }
     }
-    let seed = seed.to_string();
-    let mut strata: BTreeMap<(String, u32), Vec<(u64, usize)>> = BTreeMap::new();
-    for (index, document) in documents.iter().enumerate() {
-        let lot = hash([seed.as_bytes(), document.id.as_str().as_bytes()]);
-        strata.entry(stratum(document)).or_default().push((lot, index));
+
+    /// Adds the next document of the batch.
+    pub(crate) fn add(&mut self, document: &Document) {
+        let lot = hash([self.seed.as_bytes(), document.id.as_str().as_bytes()]);
+        self.strata.entry(stratum(document)).or_default().push((lot, self.documents));
+        self.documents += 1;
     }
-    let all = documents.len();
-    let mut chosen = vec![false; all];
-    // Orders the documents by stratum, and within each by their lots, and picks them at even distances:
-    // every stratum gets its share to the nearest document.
-    let ordered: Vec<usize> = strata
-        .into_values()
-        .flat_map(|mut stratum| {
-            stratum.sort_unstable();
-            stratum.into_iter().map(|(_, index)| index)
-        })
-        .collect();
-    for tooth in 0..count {
-        if let Some(index) = ordered.get((2 * tooth + 1) * all / (2 * count)) {
-            chosen[*index] = true;
+
+    /// Draws `count` documents, or all of fewer. Returns their places in the batch, from 0.
+    pub(crate) fn draw(self, count: usize) -> BTreeSet<usize> {
+        let all = self.documents;
+        if all <= count {
+            return (0..all).collect();
         }
+        // Orders the documents by stratum, and within each by their lots, and picks them at even
+        // distances: every stratum gets its share to the nearest document.
+        let ordered: Vec<usize> = self
+            .strata
+            .into_values()
+            .flat_map(|mut stratum| {
+                stratum.sort_unstable();
+                stratum.into_iter().map(|(_, index)| index)
+            })
+            .collect();
+        let teeth = (0..count).map(|tooth| (2 * tooth + 1) * all / (2 * count));
+        teeth.filter_map(|place| ordered.get(place).copied()).collect()
     }
-    let chosen = documents.into_iter().zip(chosen);
-    chosen.filter_map(|(document, is_chosen)| is_chosen.then_some(document)).collect()
 }
 
 /// Extension of the document's name, and its size as a power of four.
@@ -73,8 +85,9 @@ mod tests {
     }
 
     fn names(count: usize, seed: u32) -> Vec<String> {
-        let seed = Fingerprint::of_json(&json!(seed));
-        draw(documents(), count, seed).into_iter().map(|it| it.id.to_string()).collect()
+        let (documents, mut lots) = (documents(), Lots::new(Fingerprint::of_json(&json!(seed))));
+        documents.iter().for_each(|document| lots.add(document));
+        lots.draw(count).into_iter().map(|place| documents[place].id.to_string()).collect()
     }
 
     #[test]

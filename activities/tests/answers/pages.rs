@@ -143,7 +143,9 @@ const SOURCE: &str = "TIDEGATE_TEST_SOURCE";
 #[tokio::test]
 #[ignore = "a process that another test starts"]
 async fn plans_and_says_its_memory() {
-    let Ok(megabytes) = std::env::var(SOURCE) else { return };
+    let Ok(source) = std::env::var(SOURCE) else { return };
+    let (megabytes, sample) = source.split_once(' ').unwrap();
+    let sample = sample.parse::<u64>().ok();
     let rig = Rig::new();
     let row = |row: u64| format!("{row:09},{}\n", "The tide turns. ".repeat(64));
     let path = rig.path("in/log.csv");
@@ -156,7 +158,7 @@ async fn plans_and_says_its_memory() {
     std::io::Write::flush(&mut file).unwrap();
     drop(file);
     let before = memory();
-    let job = rig.job(&json!({"records": {"id": "ship"}}));
+    let job = rig.job(&json!({"records": {"id": "ship"}, "sample": sample}));
     let batch = Holder { namespace: String::new(), workflow: "w".to_owned(), run: "r".to_owned() };
     let has_ended = |_| std::future::ready(Ok(true));
     let plan =
@@ -165,7 +167,7 @@ async fn plans_and_says_its_memory() {
     while plan.more {
         plan = plan::plan_more(&rig.services, &plan, PageBudget::page()).await.unwrap();
     }
-    assert_eq!(plan.documents, rows);
+    assert_eq!(plan.documents, sample.unwrap_or(rows));
     println!("took {} kB", memory() - before);
 }
 
@@ -180,19 +182,20 @@ fn memory() -> u64 {
 #[cfg(target_os = "linux")]
 #[test]
 fn planning_takes_the_same_memory_whatever_the_source() {
-    let took = |megabytes: u64| -> u64 {
+    let took = |megabytes: u64, sample: &str| -> u64 {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "pages::plans_and_says_its_memory", "--ignored", "--nocapture"])
-            .env(SOURCE, megabytes.to_string())
+            .env(SOURCE, format!("{megabytes} {sample}"))
             .output()
             .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let said = text.split("took ").nth(1).and_then(|text| text.split(' ').next());
         said.unwrap_or_else(|| panic!("{text}")).parse::<u64>().unwrap() / 1_024
     };
-    let (small, large) = (took(24), took(96));
-    println!("24 MiB of records take {small} MiB, 96 MiB take {large} MiB");
+    let (small, large, sampled) = (took(24, "all"), took(96, "all"), took(96, "9"));
+    println!("24 MiB of records take {small} MiB, 96 MiB take {large} MiB, and sampled {sampled}");
     // Includes what the allocator keeps for each thread.
     assert!(large <= 88, "{large} MiB for 96 MiB");
     assert!(large <= small + 40, "{small} MiB for 24 MiB, {large} MiB for 96 MiB");
+    assert!(sampled <= 88, "{sampled} MiB for a sample of 96 MiB");
 }
