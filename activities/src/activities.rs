@@ -27,7 +27,7 @@ use crate::{
     batch::{plan, run_status, source::PageBudget, turn_release},
     document::{long, pack, process},
     door,
-    failure::{Failure, MAX_DEAD_STEPS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
+    failure::{Failure, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
     heartbeat, metrics,
     output::{finish, lease::Holder, seal},
     provider_batch,
@@ -78,13 +78,9 @@ impl DocumentActivities {
     ) -> Result<T, ActivityError> {
         let work = Box::pin(work);
         let counted = async {
+            let work = attempt.unless_deadly(Failure::kills_its_worker, work).await;
             let failure = |failure: Failure| failure.counting(attempt, deadline);
-            if attempt.deaths() >= MAX_DEAD_STEPS {
-                let failure = Failure::kills_its_worker(attempt.deaths());
-                log_failure(ctx, &failure);
-                return Err(failure);
-            }
-            work.await.map_err(failure).inspect_err(|failure| log_failure(ctx, failure))
+            work.map_err(failure).inspect_err(|failure| log_failure(ctx, failure))
         };
         heartbeat::run(ctx, attempt, &self.services.guard, STEP, counted).await
     }
@@ -101,7 +97,8 @@ impl DocumentActivities {
     ) -> Result<T, ActivityError> {
         let work = Box::pin(work);
         let counted = async {
-            let result = work.await.map_err(|failure| failure.counting(attempt, STORE_DEADLINE));
+            let work = attempt.unless_deadly(Failure::document_kills_its_worker, work).await;
+            let result = work.map_err(|failure| failure.counting(attempt, STORE_DEADLINE));
             let outcome = match &result {
                 Ok(value) => outcome(value),
                 Err(failure) => (!failure.is_retried()).then_some(failure.kind.as_str()),

@@ -5,7 +5,8 @@
 //!
 //! | what happened | type | retried | delay of the next attempt |
 //! |---|---|---|---|
-//! | workers die during a step of a batch | Temporal's own, then `InvalidInput` | until [`MAX_DEAD_STEPS`] have died | |
+//! | workers die during a step of a batch, or a call of the Temporal door | Temporal's own, then `InvalidInput` | until [`MAX_DEAD_STEPS`] have died | |
+//! | workers die while they process a document | Temporal's own, then `UnreadableDocument` | until [`MAX_DEAD_STEPS`] have died | |
 //! | workers die while they read a document | Temporal's own, then `UnreadableDocument` | until [`MAX_DEAD_READERS`] have died | |
 //! | a document's reader cannot be started | `Transient` | yes | grows with the attempts |
 //! | a store is busy or away | `Transient` | for [`STORE_DEADLINE`]; a plan for [`PLAN_DEADLINE`] | grows with the faults |
@@ -119,8 +120,8 @@ pub const UNWRITABLE: Duration = Duration::from_secs(5);
 /// Workers in a row that may die while they read a document, before it is no longer read.
 pub const MAX_DEAD_READERS: u32 = 2;
 
-/// Workers in a row that may die during one step of a batch. Each attempt continues the step, so
-/// workers that are killed for another reason do not fail the batch.
+/// Workers in a row that may die during one step of a batch, one document, or one call. Each attempt
+/// continues it, and workers that are killed for another reason do not fail it.
 pub const MAX_DEAD_STEPS: u32 = 5;
 
 /// Interval at which a worker tries to write the answers in its spool.
@@ -156,8 +157,11 @@ pub trait OfStore: Sized {
     /// The failure after `dead` workers have died while they read the document.
     fn kills_its_reader(dead: u32) -> Self;
 
-    /// The failure after `dead` workers have died during this step of a batch.
+    /// The failure after `dead` workers have died during this step of a batch, or this call.
     fn kills_its_worker(dead: u32) -> Self;
+
+    /// The failure after `dead` workers have died while they processed the document.
+    fn document_kills_its_worker(dead: u32) -> Self;
 
     /// The failure while results of the batch cannot be written because an answer could not be
     /// stored. No call was made.
@@ -201,15 +205,16 @@ impl OfStore for Failure {
     }
 
     fn kills_its_reader(dead: u32) -> Self {
-        let message = format!(
-            "{dead} workers died while they read this document; it is not tried again; raise the memory of the workers' machines, lower worker.max-concurrent-documents, or leave the document out"
-        );
-        Self::never(FailureType::UnreadableDocument, message)
+        deadly_document(dead, "read")
+    }
+
+    fn document_kills_its_worker(dead: u32) -> Self {
+        deadly_document(dead, "processed")
     }
 
     fn kills_its_worker(dead: u32) -> Self {
         Self::invalid_input(format!(
-            "{dead} workers died during this step of the batch; it is not tried again; the logs of the workers and of their machines give the cause; raise the workers' memory, or leave out large documents"
+            "{dead} workers died during this step; it is not tried again; the logs of the workers and of their machines give the cause; raise the workers' memory, or leave out large documents"
         ))
     }
 
@@ -222,6 +227,13 @@ impl OfStore for Failure {
         let message = "the answer was bought and lies in the spool of another worker; the document waits until that worker writes it";
         unwritten(message.to_owned(), SPOOLED)
     }
+}
+
+fn deadly_document(dead: u32, during: &str) -> Failure {
+    let message = format!(
+        "{dead} workers died while they {during} this document; it is not tried again; raise the memory of the workers' machines, lower worker.max-concurrent-documents, or leave the document out"
+    );
+    Failure::never(FailureType::UnreadableDocument, message)
 }
 
 pub(super) fn after_store_faults(

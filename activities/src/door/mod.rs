@@ -78,10 +78,13 @@ async fn buy_once<T: Large + Serialize + DeserializeOwned>(
         if let Some(bought) = stored.find(services, &attempt).await? {
             return Ok(bought);
         }
-        let input = input::fetch(services, calls, text, input).await?;
         let (attempt, patience, stored) = (&attempt, &patience, &stored);
-        let asked = CallContext { services, attempt, lane: &lane, patience, stored };
-        let outcome = ask(asked, input).await?;
+        let bought = async {
+            let input = input::fetch(services, calls, text, input).await?;
+            let asked = CallContext { services, attempt, lane: &lane, patience, stored };
+            ask(asked, input).await
+        };
+        let outcome = attempt.unless_deadly(Failure::kills_its_worker, bought).await?;
         let saved = stored.save(services, attempt, outcome).await?;
         earlier::forget(attempt, &stored.part).await;
         Ok(saved)
