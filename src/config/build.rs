@@ -471,7 +471,7 @@ mod tests {
         };
         let providers = "[providers.a]\nkind = \"openai\"\nbase-url = \"http://h\"\nrequest-timeout = \"90s\"\n\
             [providers.b]\nkind = \"openai\"\nbase-url = \"http://h\"\nrequest-timeout = \"2m\"\n\
-            [providers.idle]\nkind = \"openai\"\nbase-url = \"http://h\"\nrequest-timeout = \"1h\"\n";
+            [providers.idle]\nkind = \"openai\"\nbase-url = \"http://h\"\nrequest-timeout = \"20m\"\n";
         let model = |name: &str| format!("[models.\"{name}\"]\nrpm = 10\n");
         assert_eq!(grace(&format!("{providers}{}", model("a:m"))), 90);
         assert_eq!(grace(&format!("{providers}{}{}", model("a:m"), model("b:m"))), 120);

@@ -7,8 +7,10 @@ use std::{collections::BTreeMap, net::SocketAddr, ops::RangeInclusive, time::Dur
 use tidegate_providers::Vendor;
 use tidegate_quota::{LimitError, ModelQuota, Quota, configured_limits::Algorithm};
 use tidegate_types::{ModelId, spend::is_amount};
+use tidegate_workflows::policy::{ATTEMPT, LONGEST_CALL};
 
 use super::{
+    duration::HumanDuration,
     fault::{Fault, dotted_path},
     mask,
     sections::{Config, quota_lanes},
@@ -17,7 +19,7 @@ use super::{
 
 /// The range of heartbeat timeouts. A shorter silence may be a busy worker; an attempt at a document
 /// lasts no longer than the maximum.
-const HEARTBEATS: RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_secs(30 * 60);
+const HEARTBEATS: RangeInclusive<Duration> = Duration::from_secs(5)..=ATTEMPT;
 
 /// All faults, in the order of the sections.
 pub(super) fn find_faults(config: &Config) -> Vec<Fault> {
@@ -287,6 +289,13 @@ impl Faults<'_> {
             }
             if provider.timeout().is_zero() {
                 self.add(&key("request-timeout"), "is 0; write a length of time above 0");
+            }
+            if *provider.timeout() > LONGEST_CALL {
+                let (stated, most) = (provider.timeout(), HumanDuration(LONGEST_CALL));
+                let what = format!(
+                    "is {stated}; write at most {most}: Temporal ends the attempt soon after, and a longer call would be paid for and lost"
+                );
+                self.add(&key("request-timeout"), what);
             }
             if let Err((header, why)) = provider.header_map() {
                 self.add(&["providers", name, "headers", header], why);

@@ -33,7 +33,7 @@ pub struct Provider {
     /// As in the vendor's own SDK: for `openai` (and anything compatible) it ends in `/v1`, for the
     /// others it is the host alone.
     pub base_url: Option<String>,
-    /// Time limit for one whole call.
+    /// Time limit for one whole call: 25 minutes at most.
     pub request_timeout: Option<HumanDuration>,
     /// The field that bounds the output of an OpenAI-compatible server: `max_tokens` or
     /// `max_completion_tokens`.

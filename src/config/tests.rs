@@ -61,6 +61,10 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "t.toml: gate.jiter is not known; the keys here are jitter, base-backoff, max-backoff, max-quota-wait, pause-ttl",
         ),
         (
+            "[providers.openai]\nrequest-timeout = \"45m\"",
+            "t.toml: providers.openai.request-timeout is 45m; write at most 25m: Temporal ends the attempt soon after, and a longer call would be paid for and lost",
+        ),
+        (
             "[documents]\nhidden = \"show\"",
             "t.toml: documents.hidden is \"show\"; write \"drop\" or \"mark\"",
         ),

@@ -51,7 +51,7 @@ impl Temporal {
     ) -> anyhow::Result<Option<Submitted>> {
         let SubmittedCall { activity: kind, lane, input } = call;
         let queue = policy::lane_queue(self.task_queue(), lane);
-        let options = ActivityStartOptions::with_start_to_close_timeout(queue, id, policy::CALL)
+        let options = ActivityStartOptions::with_start_to_close_timeout(queue, id, policy::ATTEMPT)
             .heartbeat_timeout(policy::CALL_HEARTBEAT)
             .id_reuse_policy(ActivityIdReusePolicy::AllowDuplicateFailedOnly)
             .id_conflict_policy(ActivityIdConflictPolicy::UseExisting)

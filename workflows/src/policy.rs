@@ -20,14 +20,15 @@ const INTERACTIVE_HEARTBEAT: Duration = Duration::from_secs(10);
 /// time.
 pub const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// Time-out of one attempt at a document: the wait in place, the call (10 minutes at most by
-/// default), reading and writing.
-const DOCUMENT: Duration = Duration::from_secs(30 * 60);
+/// The longest `request-timeout` of a provider. A call that outlasts its attempt would be paid for
+/// and lost.
+pub const LONGEST_CALL: Duration = Duration::from_secs(25 * 60);
 
-/// Time-out of one attempt at a call that a user submits: ten minutes, and some wait before it.
-pub const CALL: Duration = Duration::from_secs(15 * 60);
+/// Time-out of one attempt at a document, or at a call that a user submits: the wait in place, the
+/// call, reading and writing.
+pub const ATTEMPT: Duration = Duration::from_secs(30 * 60);
 
-/// Heartbeat time-out of such a call.
+/// Heartbeat time-out of a call that a user submits.
 pub const CALL_HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// Time-out of activities that stream through every document: listing, sealing, finishing.
@@ -69,7 +70,7 @@ pub fn document(
     priority.priority_key = Some(priority_key(lane));
     // Temporal Cloud charges for keys, and equal keys order nothing.
     priority.fairness_key = (*tenant != Tenant::default()).then(|| fairness_key(tenant));
-    let mut options = on_lane(task_queue, lane, DOCUMENT, heartbeat(lane, heartbeat_seconds));
+    let mut options = on_lane(task_queue, lane, ATTEMPT, heartbeat(lane, heartbeat_seconds));
     options.priority = Some(priority);
     options
 }
@@ -77,7 +78,7 @@ pub fn document(
 /// Options of `tidegate.call` and `tidegate.embed`, for a workflow on `task_queue`, as given in
 /// `docs/temporal-door.md`.
 pub fn call(task_queue: &str, lane: &Lane) -> ActivityOptions {
-    on_lane(task_queue, lane, CALL, CALL_HEARTBEAT)
+    on_lane(task_queue, lane, ATTEMPT, CALL_HEARTBEAT)
 }
 
 fn on_lane(
