@@ -138,7 +138,10 @@ impl Truth {
 /// The key of an id as the author writes it: a document's id, or its path below the source, from
 /// which the id is made.
 fn key(id: &str) -> String {
-    let is_id = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '#'));
+    // A later document of the same name is numbered: `a.md~2`.
+    let numbered = id.rsplit_once('~').filter(|(_, number)| number.parse::<u64>().is_ok());
+    let own = numbered.map_or(id, |(own, _)| own);
+    let is_id = own.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
     if is_id { id.to_owned() } else { DocumentId::from_relative_path(id).to_string() }
 }
 
@@ -161,6 +164,20 @@ mod tests {
         let truth = Truth::parse(&Bytes::from(rows)).unwrap();
         let expected = |id: &str| truth.expected(&DocumentId::from_relative_path(id)).cloned();
         assert_eq!((expected("a"), expected("b")), (Some(1.into()), Some(2.into())));
+    }
+
+    #[test]
+    fn a_row_may_have_the_id_of_a_second_document_of_the_same_name() {
+        let truth = Truth::parse(&Bytes::from(r#"{"id": "a.md~2", "expected": 1}"#)).unwrap();
+        let first = DocumentId::from_relative_path("a.md");
+        assert_eq!(truth.expected(&first.numbered(2)), Some(&1.into()));
+        assert_eq!(truth.expected(&first), None);
+        // No id has these: they are paths.
+        for path in ["a#b", "a~b.md", "~2/a"] {
+            let row = format!("{{\"id\": \"{path}\", \"expected\": 1}}");
+            let truth = Truth::parse(&Bytes::from(row)).unwrap();
+            assert!(truth.expected(&DocumentId::from_relative_path(path)).is_some(), "{path}");
+        }
     }
 
     #[test]
