@@ -180,6 +180,9 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
         Some(FailureType::InvalidInput | FailureType::UnreadableDocument) => {
             "correct what the message names, and run the batch again".to_owned()
         }
+        Some(FailureType::UnknownModel) => {
+            "name a model of `GET /v1/models` in these requests, and send them in another batch".to_owned()
+        }
         Some(FailureType::Expired) => {
             "send the requests without an answer in another batch, with a longer completion_window".to_owned()
         }

@@ -8,7 +8,11 @@ use axum::{
     response::Response,
 };
 use serde_json::{Value, json};
-use tidegate_calls::{Failure, dialect::RefusedField, verbatim::NoAnswer};
+use tidegate_calls::{
+    Failure,
+    dialect::{ClientError, RefusedField},
+    verbatim::NoAnswer,
+};
 use tidegate_providers::Kind;
 use tidegate_types::FailureType;
 
@@ -108,24 +112,13 @@ impl Problem {
 
     /// The problem for this failure; no call was made.
     pub(super) fn from_failure(failure: &Failure) -> Self {
-        let (status, code, again) = match failure.kind {
-            FailureType::QuotaWait | FailureType::RateLimited => {
-                (StatusCode::TOO_MANY_REQUESTS, Some("rate_limit_exceeded"), None)
-            }
-            FailureType::QuotaExhausted | FailureType::BudgetExceeded => (
-                StatusCode::TOO_MANY_REQUESTS,
-                Some("insufficient_quota"),
-                Some(failure.is_retried()),
-            ),
-            FailureType::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, None, None),
-            FailureType::Overloaded | FailureType::Transient => {
-                (StatusCode::SERVICE_UNAVAILABLE, None, None)
-            }
-            // The provider's key is wrong, not the client's.
-            FailureType::Unauthorized => {
-                (StatusCode::BAD_GATEWAY, None, Some(failure.is_retried()))
-            }
-            _ => (StatusCode::BAD_REQUEST, None, None),
+        let ClientError { status, code } = ClientError::from_failure(failure.kind);
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let again = match failure.kind {
+            FailureType::QuotaExhausted
+            | FailureType::BudgetExceeded
+            | FailureType::Unauthorized => Some(failure.is_retried()),
+            _ => None,
         };
         Self { again, ..Self::new(status, failure.message.clone()) }.named(code, None)
     }
@@ -161,22 +154,11 @@ impl Problem {
     }
 
     fn usual_type(&self, form: Form) -> &'static str {
-        match (form, self.status.as_u16()) {
-            (Form::OpenAi, 429) => match self.names.code.as_deref() {
-                Some("insufficient_quota") => "insufficient_quota",
-                _ => "rate_limit_error",
-            },
-            (Form::OpenAi, 500..) => "server_error",
-            (Form::OpenAi, _) => "invalid_request_error",
-            (Form::Anthropic, 401) => "authentication_error",
-            (Form::Anthropic, 403) => "permission_error",
-            (Form::Anthropic, 404) => "not_found_error",
-            (Form::Anthropic, 413) => "request_too_large",
-            (Form::Anthropic, 429) => "rate_limit_error",
-            (Form::Anthropic, 503 | 529) => "overloaded_error",
-            (Form::Anthropic, 504) => "timeout_error",
-            (Form::Anthropic, 500..) => "api_error",
-            (Form::Anthropic, _) => "invalid_request_error",
+        let code = self.names.code.as_deref();
+        let error = ClientError { status: self.status.as_u16(), code };
+        match form {
+            Form::OpenAi => error.of_openai(),
+            Form::Anthropic => error.of_anthropic(),
         }
     }
 

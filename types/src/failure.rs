@@ -37,6 +37,9 @@ pub enum FailureType {
     CheckFailed,
     /// The batch's input is invalid.
     InvalidInput,
+    /// A request of a batch of the HTTP door names a model that does not exist, or that its key may
+    /// not ask.
+    UnknownModel,
     /// The document cannot be read as text.
     UnreadableDocument,
     /// The `completion_window` of a batch of the HTTP door was over before the call.
@@ -45,7 +48,7 @@ pub enum FailureType {
 
 impl FailureType {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::RateLimited,
         Self::QuotaWait,
         Self::Overloaded,
@@ -60,6 +63,7 @@ impl FailureType {
         Self::InvalidOutput,
         Self::CheckFailed,
         Self::InvalidInput,
+        Self::UnknownModel,
         Self::UnreadableDocument,
         Self::Expired,
     ];
@@ -81,6 +85,7 @@ impl FailureType {
             Self::InvalidOutput => "InvalidOutput",
             Self::CheckFailed => "CheckFailed",
             Self::InvalidInput => "InvalidInput",
+            Self::UnknownModel => "UnknownModel",
             Self::UnreadableDocument => "UnreadableDocument",
             Self::Expired => "Expired",
         }

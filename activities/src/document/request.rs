@@ -174,9 +174,10 @@ impl Call {
         };
         let may_ask = lines.may_ask.is_empty() || lines.may_ask.contains(&name);
         let route = route_of_name(services, &name).filter(|_| may_ask).ok_or_else(|| {
-            Failure::invalid_input(format!(
+            let message = format!(
                 "{place}: the model {name} does not exist, or this key may not ask it; GET /v1/models lists those that it may"
-            ))
+            );
+            Failure::never(FailureType::UnknownModel, message)
         })?;
         let route = route
             .require_equivalents()

@@ -3,6 +3,7 @@
 //! OpenAI's answers and errors are in two files; Anthropic's results are all in one.
 
 use serde_json::{Value, json};
+use tidegate_calls::dialect::ClientError;
 use tidegate_types::{DocumentId, FailureType};
 use tidegate_workflows::contract::Lines;
 
@@ -60,13 +61,12 @@ impl Form {
             return OutputLine::Error(failure.to_vec());
         };
         let FailureLine { id, uri, error_type, message, .. } = &failure;
-        let kind = FailureType::parse(error_type);
-        let is_expired = kind == Some(FailureType::Expired);
-        let error = Error::from_failure(error_type, kind);
+        let is_expired = FailureType::parse(error_type) == Some(FailureType::Expired);
+        let error = ClientError::from_type(error_type);
         match self {
             Self::OpenAi => {
                 let body = json!({"error": {
-                    "message": message, "type": error.of_openai, "param": null, "code": error.code,
+                    "message": message, "type": error.of_openai(), "param": null, "code": error.code,
                 }});
                 let response = json!({
                     "status_code": error.status,
@@ -81,7 +81,7 @@ impl Form {
             }
             Self::Anthropic => {
                 let error = json!({"type": "error", "error": {
-                    "type": error.of_anthropic, "message": message,
+                    "type": error.of_anthropic(), "message": message,
                 }});
                 let result = match is_expired {
                     true => json!({"type": "expired"}),
@@ -116,57 +116,6 @@ fn error_line(id: &DocumentId, uri: &str, response: &Value, error: &Value) -> Ou
         "response": response,
         "error": error,
     })))
-}
-
-/// An error in the vendor's form.
-struct Error {
-    status: u16,
-    of_openai: &'static str,
-    of_anthropic: &'static str,
-    code: Option<&'static str>,
-}
-
-impl Error {
-    fn from_failure(name: &str, kind: Option<FailureType>) -> Self {
-        use FailureType as F;
-        let invalid = |status, code| Self {
-            status,
-            of_openai: "invalid_request_error",
-            of_anthropic: "invalid_request_error",
-            code,
-        };
-        let failed = |status, of_anthropic| Self {
-            status,
-            of_openai: "server_error",
-            of_anthropic,
-            code: None,
-        };
-        let limited = |of_openai, code| Self {
-            status: 429,
-            of_openai,
-            of_anthropic: "rate_limit_error",
-            code: Some(code),
-        };
-        match kind {
-            Some(F::InvalidInput) => {
-                Self { of_anthropic: "not_found_error", ..invalid(404, Some("model_not_found")) }
-            }
-            Some(F::TooLarge) => Self { of_anthropic: "request_too_large", ..invalid(413, None) },
-            Some(F::ContentRefused) => invalid(400, Some("content_filter")),
-            Some(F::QuotaExhausted | F::BudgetExceeded) => {
-                limited("insufficient_quota", "insufficient_quota")
-            }
-            Some(F::RateLimited | F::QuotaWait) => {
-                limited("rate_limit_error", "rate_limit_exceeded")
-            }
-            Some(F::Overloaded) => failed(503, "overloaded_error"),
-            // The provider's key is at fault, not the client's.
-            Some(F::Unauthorized | F::Transient) => failed(502, "api_error"),
-            None if name == "Timeout" => failed(504, "timeout_error"),
-            None => failed(500, "api_error"),
-            Some(_) => invalid(400, None),
-        }
-    }
 }
 
 /// The client's id of a request, which follows the URI of its file.

@@ -4,12 +4,16 @@
 
 pub mod account_fields;
 mod chat;
+mod client_error;
 mod conversation;
 mod dialect_route;
 mod messages;
 mod translated;
 
-pub use self::{conversation::RefusedField, dialect_route::DialectRoute, translated::Translated};
+pub use self::{
+    client_error::ClientError, conversation::RefusedField, dialect_route::DialectRoute,
+    translated::Translated,
+};
 
 #[cfg(test)]
 mod tests;
