@@ -18,13 +18,15 @@ use tidegate_activities::{
     attempt::{Attempt, AttemptState},
     document::process::process,
     memory::Memory,
-    output::{answers::Answers, job::Stored},
+    output::{answers::Answers, finish, job::Stored},
     provider_batch,
 };
 use tidegate_documents::{Limits as DocumentLimits, Reader};
 use tidegate_providers::{Charged, Completion, Error, Kind};
 use tidegate_quota::{Dimension, Limits};
-use tidegate_workflows::contract::{Deadline, DocumentTask, FailureType, Lines};
+use tidegate_workflows::contract::{
+    Deadline, DocumentTask, FailureType, Finish, Lines, Progress, Totals,
+};
 
 type Answer = Result<Completion, Error>;
 
@@ -220,6 +222,24 @@ async fn a_document_that_comes_back_is_not_read_again_unless_it_has_changed() {
         "read for the last time, and cleared away"
     );
     assert_eq!(rig.result_of("a.html").unwrap()["answer"], json!("High."));
+}
+
+#[tokio::test]
+async fn a_cancelled_batch_leaves_no_text_of_its_documents() {
+    let page = b"<html><body>The tide is high.".as_slice();
+    let busy = fails(Kind::RateLimited, Charged::No);
+    let mut rig = of_file("a.html", page, json!({}), vec![busy]).await;
+    let attempt = rig.attempt();
+    process(&rig.services, &attempt, &rig.task).await.unwrap_err();
+    let run = rig.services.storage.resolve(&rig.plan.job).unwrap();
+    let texts = rig.folder.path().join("out/_tidegate").join(run.name()).join("texts");
+    assert_eq!(std::fs::read_dir(&texts).unwrap().count(), 1);
+    let totals = Totals { cancelled: 1, ..Totals::default() };
+    let progress = Progress { documents: 1, totals, ..Progress::default() };
+    let output = format!("file://{}/out/", rig.folder.path().display());
+    let of = Finish { plan: rig.plan.clone(), output, progress };
+    finish::finish(&rig.services.storage, &of).await.unwrap();
+    assert!(!texts.exists());
 }
 
 /// A document waits for room before it is fetched, so no more are read at once than there is room for.

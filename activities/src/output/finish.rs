@@ -31,7 +31,7 @@ use crate::{
         forecast,
         job::{Stored, resolve},
         jsonl::{pretty, written},
-        result,
+        layout, result,
         truth::Truth,
     },
     storage::Storage,
@@ -109,6 +109,10 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
     output.child("report.html").write(html.into_bytes()).await?;
     output.child("report.json").write(json).await?;
     Checkpoint::forget(&folder).await;
+    // A document that was cancelled, or whose last attempt was lost, has left its text.
+    if let Err(error) = layout::texts(&folder).clear().await {
+        tracing::warn!(%error, "texts of documents stay behind");
+    }
     Ok(finished)
 }
 

@@ -80,6 +80,11 @@ pub fn settled(job: &Location, page: u32) -> Location {
     job.child(&format!("settled-{page:05}.jsonl"))
 }
 
+/// The extracted texts of documents that will be tried again.
+pub fn texts(job: &Location) -> Location {
+    job.child("texts")
+}
+
 /// A shard's part of `failures.jsonl`.
 pub fn failures_part(job: &Location, shard: u32) -> Location {
     job.child(&format!("failures-{shard:05}.jsonl"))

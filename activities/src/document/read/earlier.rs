@@ -3,7 +3,7 @@
 //! The extracted text of a document that will be retried is stored under
 //! `<run's folder>/texts/<shard>-<index>.json`, with the fingerprint of the bytes and the stamp of the
 //! object. An attempt that needed a parser writes it at its end if another attempt will follow. The last
-//! attempt removes it.
+//! attempt removes it, or else the end of the batch.
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::DocumentTask;
 
@@ -14,6 +14,7 @@ use crate::{
     fingerprint::Fingerprint,
     output::{
         job::{Document, Shard},
+        layout,
         result::DocumentResult,
         version::Version,
     },
@@ -163,7 +164,7 @@ pub(crate) async fn forget_text(attempt: &Attempt, shard: &Shard, task: &Documen
 }
 
 fn place(shard: &Shard, task: &DocumentTask) -> Location {
-    shard.folder.child("texts").child(&format!("{:05}-{}.json", task.shard, task.index))
+    layout::texts(&shard.folder).child(&format!("{:05}-{}.json", task.shard, task.index))
 }
 
 /// Returns the document's result if its answer was bought before, in any batch.
