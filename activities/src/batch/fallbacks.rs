@@ -100,13 +100,17 @@ fn refusal(
         Some(prefix) => (below(prefix, &folder(question)), "compare them first"),
         None => (
             below(&job.output, "compared"),
-            "compare them, and write compared = the output of that in its section",
+            "compare them, and write compared = the prefix behind --output",
         ),
+    };
+    let section = match &job.target {
+        Target::Route(route) => format!("in [routes.{route}] "),
+        Target::Model(_) => String::new(),
     };
     let said = |instructions| {
         let command = command(job, first, unknown, &output, instructions);
         format!(
-            "{name} falls back from {first} to {listed}, which were not compared for this question; name them in equivalent, or write unchecked = true, or {how}: {command}"
+            "{name} falls back from {first} to {listed}, which were not compared for this question; {section}name them in equivalent, or write unchecked = true, or {how}: {command}"
         )
     };
     let with_instructions = said(quoted(&job.instructions));

@@ -6,7 +6,6 @@
 //! |---|---|
 //! | the model's own cap | a larger one is refused |
 //! | the output that it can write within `request-timeout`, [`UNKNOWN_SPEED`] while its speed is not known | a longer answer is paid for and lost |
-//! | 10 % of the limit of output tokens a minute | one answer must not hold up the others |
 //! | a tenth of the limit of output tokens a minute | one answer must not hold up the others |
 //! | [`HELD`] and the thinking tokens, where the vendor charges the cap against the limit | each call
 //! would take that much of the limit |

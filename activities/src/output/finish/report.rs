@@ -31,7 +31,7 @@ pub struct Report {
     /// Input and output tokens of this run per minute, cached input included.
     pub tokens_per_minute: f64,
     /// Approximate actions that Temporal Cloud charges for, without heartbeats of calls longer than
-    /// 15 s and queries by viewers.
+    /// 25 s and queries by viewers.
     #[serde(default)]
     pub temporal_actions: u64,
     /// The forecast, to compare with the actual use.
