@@ -1,7 +1,7 @@
 //! Inputs of the activities that any workflow may call, checked like a batch's input: a call is a
 //! question without a document.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, ModelId, Tenant};
 
@@ -9,7 +9,9 @@ use crate::{
     contract::{Job, Message, OnCut, Task},
     input::{
         batch_input::{BatchInput, MAX_DIMENSIONS, MAX_OUTPUT},
-        check, named, read, typed,
+        check, named,
+        names::first_beside,
+        read, typed,
     },
 };
 
@@ -22,7 +24,7 @@ pub const BY_URI: [(&str, bool); 3] = [("prompt", false), ("messages", true), ("
 pub const BODY: &str = "body";
 
 /// The input of `tidegate.call`. An absent field has its default.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallInput {
     /// The model that answers, or
@@ -112,18 +114,8 @@ impl CallInput {
     /// # Errors
     /// A sentence that names the field that is not allowed beside a body.
     pub fn into_body(self) -> Result<(ModelId, Tenant), String> {
-        let others = [
-            ("route", self.route.is_some()),
-            ("prompt", self.prompt.is_some()),
-            ("messages", self.messages.is_some()),
-            ("system", self.system.is_some()),
-            ("max_output_tokens", self.max_output_tokens.is_some()),
-            ("on_cut", self.on_cut.is_some()),
-            ("schema", self.schema.is_some()),
-            ("parameters", self.parameters.is_some()),
-            ("effort", self.effort.is_some()),
-        ];
-        if let Some((field, _)) = others.iter().find(|(_, given)| *given) {
+        let with_body = ["model", "tenant", "batch", BODY];
+        if let Some(field) = first_beside(&with_body, &self) {
             return Err(format!(
                 "body is sent to one model as it is, and {field} would change it; leave {field} out"
             ));

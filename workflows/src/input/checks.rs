@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     contract::{Attach, Check, Mode, Pack, ResultsAs, Task},
-    input::{batch_input::BatchInput, read::MAX_PACK},
+    input::{batch_input::BatchInput, names::first_beside, read::MAX_PACK},
 };
 
 /// Maximum number of checks: more would take longer than the answer itself.
@@ -134,37 +134,37 @@ pub(super) fn check_task(input: &BatchInput) -> Result<(), String> {
     Ok(())
 }
 
+/// The fields that apply to requests in a vendor's own form.
+const OF_LINES: [&str; 17] = [
+    "lines",
+    "source",
+    "output",
+    "model",
+    "route",
+    "lane",
+    "tenant",
+    "max_in_flight",
+    "retry_budget",
+    "budget_usd",
+    "mode",
+    "deadline",
+    "replace",
+    "webhook",
+    "per_document",
+    "results",
+    "results_jsonl",
+];
+
 /// # Errors
 /// A sentence that names the field that does not apply.
 fn check_lines(input: &BatchInput) -> Result<(), String> {
-    let of_documents = [
-        ("documents", input.documents.is_some()),
-        ("manifest", input.manifest.is_some()),
-        ("task", input.task.is_some()),
-        ("dimensions", input.dimensions.is_some()),
-        ("instructions", !input.instructions.is_empty()),
-        ("template", input.template.is_some()),
-        ("system", input.system.is_some()),
-        ("messages", input.messages.is_some()),
-        ("examples", input.examples.is_some()),
-        ("max_output_tokens", input.max_output_tokens.is_some()),
-        ("on_cut", input.on_cut.is_some()),
-        ("schema", input.schema.is_some()),
-        ("parameters", input.parameters.is_some()),
-        ("effort", input.effort.is_some()),
-        ("long", input.long.is_some()),
-        ("chunk_tokens", input.chunk_tokens.is_some()),
-        ("records", input.records.is_some()),
-        ("attach", input.attach.is_some()),
-        ("mode", input.mode == Some(Mode::Economy)),
-        ("pack", input.pack.is_some()),
-        ("reread", input.reread.is_some()),
-        ("sample", input.sample.is_some()),
-        ("truth", input.truth.is_some()),
-        ("results", input.results == Some(ResultsAs::Parquet)),
-    ];
-    match of_documents.iter().find(|(_, given)| *given) {
-        Some((field, _)) => Err(format!(
+    let other = match (input.mode, input.results) {
+        (Some(Mode::Economy), _) => Some("mode".to_owned()),
+        (_, Some(ResultsAs::Parquet)) => Some("results".to_owned()),
+        _ => first_beside(&OF_LINES, input),
+    };
+    match other {
+        Some(field) => Err(format!(
             "lines are requests that are sent as they are, and {field} would say something else; leave it out"
         )),
         None => Ok(()),

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, de::Visitor, forward_to_deserialize_any};
+use serde::{Deserialize, Deserializer, Serialize, de::Visitor, forward_to_deserialize_any};
+use serde_json::Value;
 
 /// The names of all fields of a struct, in its order.
 pub(super) fn field_names<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
@@ -10,6 +11,13 @@ pub(super) fn field_names<'de, T: Deserialize<'de>>() -> &'static [&'static str]
         Ok(_) => &[],
         Err(Fields(names)) => names,
     }
+}
+
+/// The first field of an input that has a value and is none of these.
+pub(super) fn first_beside(names: &[&str], input: &impl Serialize) -> Option<String> {
+    let Ok(Value::Object(fields)) = serde_json::to_value(input) else { return None };
+    let mut given = fields.into_iter().filter(|(_, value)| !value.is_null());
+    given.find(|(name, _)| !names.contains(&name.as_str())).map(|(name, _)| name)
 }
 
 /// A deserializer that yields no value: asked for a struct, it fails with the struct's field names.

@@ -49,6 +49,39 @@ fn the_least_input_gets_the_documented_defaults() {
     );
 }
 
+/// Also a field that is added later, until it is said to apply.
+#[test]
+fn requests_that_are_sent_as_they_are_take_no_field_about_documents() {
+    let requests = |field: &str, value: Value| {
+        let mut batch = json!({"source": "file:///in.jsonl", "output": "file:///out/",
+            "lines": {"endpoint": "/v1/chat/completions"}, "model": "openai:m"});
+        batch[field] = value;
+        parsed(&batch)
+    };
+    for (field, value) in [
+        ("instructions", json!("Sum up.")),
+        ("template", json!(true)),
+        ("evidence", json!(true)),
+        ("checks", json!([{"name": "said", "expression": "answer != ''"}])),
+        ("mode", json!("economy")),
+        ("results", json!("parquet")),
+        ("sample", json!(3)),
+    ] {
+        let why = requests(field, value).unwrap_err();
+        assert!(why.contains(&format!("and {field} would say something else")), "{why}");
+    }
+    for (field, value) in [
+        ("mode", json!("direct")),
+        ("results", json!("jsonl")),
+        ("deadline", json!("2026-12-01T08:00:00Z")),
+        ("budget_usd", json!(5)),
+        ("per_document", json!(false)),
+        ("template", Value::Null),
+    ] {
+        requests(field, value).unwrap();
+    }
+}
+
 #[test]
 fn economy_deadlines_and_packs() {
     let job = |field: &str, value: Value| parsed(&with(field, value)).unwrap().job;
