@@ -150,11 +150,6 @@ impl PageBudget {
         Self { archives: Arc::clone(&services.archives), ..room }
     }
 
-    /// Sets the bounds of archives.
-    pub fn with_limits(self, limits: &Limits) -> Self {
-        Self { limits: *limits, ..self }
-    }
-
     /// The bounds of a page of this many documents, with one page at a time, for tests.
     pub fn of_documents(documents: usize) -> Self {
         Self { documents, time: Duration::ZERO, ..Self::page() }

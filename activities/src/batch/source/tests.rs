@@ -507,7 +507,8 @@ async fn archives_have_the_bounds_of_whoever_reads_them() {
     let job = job(Source::Prefix(root.to_string()), None);
     // A file with an archive's name that is no archive is left to the reader of documents.
     for (archive_bytes, is_refused) in [(99, true), (100, false)] {
-        let room = PageBudget::page().with_limits(&Limits { archive_bytes, ..Limits::default() });
+        let limits = Limits { archive_bytes, ..Limits::default() };
+        let room = PageBudget { limits, ..PageBudget::page() };
         let found = in_pages(&storage, &job, &output, room).await.unwrap();
         let [archive] = found.documents.as_slice() else { panic!("{found:?}") };
         let why = archive.unreadable.as_deref().unwrap_or_default();
@@ -633,7 +634,7 @@ async fn a_large_file_of_records_in_an_archive_is_cut_too() {
     assert!(refused.message.contains("has changed while the batch was planned"), "{refused}");
     // An archive that unpacks to more than the bound is a document that reports it.
     let limits = Limits { archive_bytes: 1 << 20, ..Limits::default() };
-    let room = PageBudget::page().with_limits(&limits);
+    let room = PageBudget { limits, ..PageBudget::page() };
     let found = in_pages(&storage, &job, &output, room).await.unwrap();
     let [one] = found.documents.as_slice() else { panic!("{}", found.documents.len()) };
     assert!(one.unreadable.as_ref().unwrap().contains("1048576"), "{one:?}");
