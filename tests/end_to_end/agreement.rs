@@ -92,7 +92,7 @@ async fn the_report_says_how_many_answers_are_as_they_should_be() {
     std::fs::write(fleet.path("truth.jsonl"), "{\"id\": \"a\", \"expect\": 1}\n").unwrap();
     let wrong = run(&truth, "0.97").await;
     let said = text(&wrong.stderr);
-    assert!(said.contains("row 1") && said.contains("expect"), "{said}");
+    assert!(said.contains("line 1") && said.contains("expect"), "{said}");
     fleet.stop().await;
 }
 

@@ -15,7 +15,7 @@ use crate::{
     failure::{Failure, OfStore as _},
     output::{
         job::{Document, resolve},
-        jsonl::{object, unmarked},
+        jsonl::objects,
     },
     services::Services,
 };
@@ -50,7 +50,7 @@ pub(super) async fn read(services: &Services, job: &Job) -> Result<Job, Failure>
         )));
     }
     let bytes = place.read().await.map_err(of_field)?;
-    let shown = lines(unmarked(&bytes)).map_err(|(line, why)| {
+    let shown = lines(&bytes).map_err(|(line, why)| {
         Failure::invalid_input(format!(
             "examples {place}, line {line}: {why}; write {{\"document\": \"…\", \"answer\": \"…\"}}"
         ))
@@ -61,20 +61,16 @@ pub(super) async fn read(services: &Services, job: &Job) -> Result<Job, Failure>
     Ok(Job { shown, ..job.clone() })
 }
 
-fn lines(bytes: &[u8]) -> Result<Vec<Example>, (usize, String)> {
-    let lines = bytes.split(|byte| *byte == b'\n').enumerate();
-    let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
-    lines
-        .map(|(number, line)| {
-            let line: Line = object(line, "an example").map_err(|why| (number + 1, why))?;
-            let Line { document, answer, fields } = line;
-            let answer = match answer {
-                Value::String(text) => text,
-                other => other.to_string(),
-            };
-            Ok(Example { document, answer, fields })
-        })
-        .collect()
+fn lines(bytes: &[u8]) -> Result<Vec<Example>, (u64, String)> {
+    let example = |(number, line): (u64, Result<Line, String>)| {
+        let Line { document, answer, fields } = line.map_err(|why| (number, why))?;
+        let answer = match answer {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        Ok(Example { document, answer, fields })
+    };
+    objects(bytes, "an example").map(example).collect()
 }
 
 /// Checks whether the templates can be filled for these documents.

@@ -30,6 +30,18 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(line: &'a [u8], what: &str) -> Resu
     }
 }
 
+/// Parses the objects that a person wrote, one a line; each comes with the number of its line, from
+/// 1. Empty lines are passed over. `what` as in [`object`].
+pub(crate) fn objects<'a, T: Deserialize<'a>>(
+    text: &'a [u8],
+    what: &str,
+) -> impl Iterator<Item = (u64, Result<T, String>)> {
+    (1..)
+        .zip(unmarked(text).split(|byte| *byte == b'\n'))
+        .filter(|(_, line)| !line.trim_ascii().is_empty())
+        .map(move |(number, line)| (number, object(line, what)))
+}
+
 /// The JSON kind of a line that does not begin like an object.
 pub(crate) fn other(line: &[u8]) -> Option<&'static str> {
     match line.trim_ascii().first()? {

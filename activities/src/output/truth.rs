@@ -14,7 +14,7 @@ use crate::{
     output::{
         agreement::Unmatched,
         job::resolve,
-        jsonl::{json, lines, object, unmarked},
+        jsonl::{json, objects},
     },
     storage::{Location, Storage},
 };
@@ -31,8 +31,8 @@ struct Expected {
     value: Value,
     /// The id as the author wrote it.
     id: String,
-    /// Its line, from 1.
-    row: u64,
+    /// From 1.
+    line: u64,
     /// Whether a document of the source has this id.
     is_met: bool,
 }
@@ -99,14 +99,14 @@ impl Truth {
         Self::parse(&bytes).map(Some).map_err(damaged)
     }
 
-    fn parse(bytes: &Bytes) -> Result<Self, String> {
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
         let mut rows = HashMap::new();
-        for (number, line) in (1..).zip(lines(&bytes.slice_ref(unmarked(bytes)))) {
+        for (line, row) in objects(bytes, "a row") {
             let said = |why: String| {
-                format!("row {number}: {why}; each row is {{\"id\": …, \"expected\": …}}")
+                format!("line {line}: {why}; each row is {{\"id\": …, \"expected\": …}}")
             };
-            let Row { id, expected } = object(&line, "a row").map_err(said)?;
-            let expected = Expected { value: expected, row: number, id, is_met: false };
+            let Row { id, expected } = row.map_err(said)?;
+            let expected = Expected { value: expected, line, id, is_met: false };
             if let Some(twice) = rows.insert(key(&expected.id), expected) {
                 return Err(said(format!("{} is there twice", twice.id)));
             }
@@ -125,10 +125,10 @@ impl Truth {
         expected.map(|expected| expected.is_met = true).is_some()
     }
 
-    /// The ids that no document has, in the order of their rows.
+    /// The ids that no document has, in the order of their lines.
     fn unmet(&self) -> Unmatched {
         let mut unmet: Vec<_> = self.0.values().filter(|expected| !expected.is_met).collect();
-        unmet.sort_unstable_by_key(|expected| expected.row);
+        unmet.sort_unstable_by_key(|expected| expected.line);
         let mut named = Unmatched::default();
         unmet.into_iter().for_each(|expected| named.add(&expected.id));
         named
@@ -183,7 +183,10 @@ mod tests {
     #[test]
     fn a_row_that_is_no_object_is_told() {
         let why = Truth::parse(&Bytes::from("\n[\"a\", 1]\n")).unwrap_err();
-        assert!(why.starts_with("row 1: it is an array; a row is an object; each row is"), "{why}");
+        assert!(
+            why.starts_with("line 2: it is an array; a row is an object; each row is"),
+            "{why}"
+        );
     }
 
     #[test]
