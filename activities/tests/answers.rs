@@ -57,8 +57,8 @@ use tidegate_providers::{
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
 use tidegate_types::Usage;
 use tidegate_workflows::contract::{
-    DocumentTask, FailedDocument, FailureType, Finish, Finished, Job, PackTask, PartTask, Plan,
-    Progress, SealShard, Step, Totals,
+    DocumentTask, FailedDocument, FailureFacts, FailureType, Finish, Finished, Job, PackTask,
+    PartTask, Plan, Progress, SealShard, Step, Totals,
 };
 
 const MODEL: &str = "anthropic:claude-sonnet-5-5";
@@ -257,13 +257,13 @@ impl Rig {
                     Err(failure) => {
                         totals.failed += 1;
                         failures.push(FailedDocument {
-                            failed_checks: Vec::new(),
-                            asked: Vec::new(),
                             index,
-                            error_type: failure.kind.as_str().to_owned(),
-                            message: failure.message,
-                            provider_calls: 1,
-                            kept: None,
+                            facts: FailureFacts {
+                                error_type: failure.kind.as_str().to_owned(),
+                                message: failure.message,
+                                provider_calls: 1,
+                                ..FailureFacts::default()
+                            },
                         });
                     }
                 }

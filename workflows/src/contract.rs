@@ -21,8 +21,8 @@ pub use batch::{
 pub use call::{CallOutcome, EmbedOutcome, SubmittedCall};
 pub use document::{
     AskedAnswer, CutAnswers, DocumentOutcome, DocumentTask, FAN_IN, FailedDocument, FailureDetails,
-    LongDocument, LongOutcome, PARTS_AT_ONCE, PackOutcome, PackTask, PartTask, Parts, Reused, Step,
-    Taken,
+    FailureFacts, LongDocument, LongOutcome, PARTS_AT_ONCE, PackOutcome, PackTask, PartTask, Parts,
+    Reused, Step, Taken,
 };
 pub use fallback::{Because, Fallback};
 pub use job::{

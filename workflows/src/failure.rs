@@ -5,7 +5,7 @@ use std::fmt::Display;
 use temporalio_common::error::{ApplicationFailure, IncomingError, RetryState};
 use temporalio_workflow::{ActivityExecutionError, WorkflowTermination};
 
-use crate::contract::{FailedDocument, FailureDetails, Taken};
+use crate::contract::{FailedDocument, FailureDetails, FailureFacts, Taken};
 
 /// Longest message that is passed on, in characters.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -32,9 +32,8 @@ pub(crate) fn failed_document(
     let FailureDetails { counts, discarded: mut taken, kept, failed_checks, asked, .. } = details;
     taken.spend += counts.into();
     let provider_calls = taken.spend.provider_calls;
-    let failed =
-        FailedDocument { index, error_type, message, provider_calls, kept, failed_checks, asked };
-    (failed, taken)
+    let facts = FailureFacts { error_type, message, provider_calls, kept, failed_checks, asked };
+    (FailedDocument { index, facts }, taken)
 }
 
 /// Whether a document's activity ended because the batch was cancelled. Its attempt may also have

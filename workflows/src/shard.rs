@@ -10,7 +10,8 @@ use temporalio_workflow::{ActivityExecutionError, WorkflowContext};
 
 use crate::{
     contract::{
-        DocumentOutcome, DocumentTask, FailedDocument, LongOutcome, PackOutcome, ShardInput,
+        DocumentOutcome, DocumentTask, FailedDocument, FailureFacts, LongOutcome, PackOutcome,
+        ShardInput,
     },
     failure,
     pace::{Ended, Pace, WindowState},
@@ -192,22 +193,16 @@ impl Shard {
         totals.in_flight = totals.in_flight.saturating_sub(1);
         // No result: never started, or terminated; its cost is unknown.
         let ended = ended.unwrap_or_else(|message| {
-            let failed = FailedDocument {
-                index,
-                error_type: "Unknown".to_owned(),
-                message,
-                provider_calls: 0,
-                kept: None,
-                failed_checks: Vec::new(),
-                asked: Vec::new(),
-            };
+            let error_type = "Unknown".to_owned();
+            let facts = FailureFacts { error_type, message, ..FailureFacts::default() };
+            let failed = FailedDocument { index, facts };
             let failed = (!cancelled).then_some(failed);
             LongOutcome { failed, cancelled, ..LongOutcome::default() }
         });
         totals.take(ended.taken);
         match ended.failed {
             Some(failed) => {
-                totals.fail(&failed.error_type);
+                totals.fail(&failed.facts.error_type);
                 self.input.failures.push(failed);
             }
             None if ended.cancelled => {}
@@ -232,7 +227,7 @@ impl Shard {
                     totals.take(taken);
                     return;
                 }
-                totals.fail(&failed.error_type);
+                totals.fail(&failed.facts.error_type);
                 totals.take(taken);
                 self.input.failures.push(failed);
             }

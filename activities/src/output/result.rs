@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_providers::{Finish, StopReason};
 use tidegate_types::{DocumentId, ModelId, Spend, Usage};
-use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, Fallback, Job, Reused};
+use tidegate_workflows::contract::{
+    AskedAnswer, CutAnswers, DocumentOutcome, Fallback, Job, Reused,
+};
 
 use crate::{
     attempt::Attempt,
@@ -36,17 +38,11 @@ pub const MAX_ASKS: u32 = 2;
 /// A model that was asked for an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedModel {
-    /// The model.
-    pub model: ModelId,
-    /// Index of the route's model, from 0: an answer that fails its checks moves the document to the
-    /// next.
-    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
-    pub level: u32,
-    /// The reason why it was asked.
+    /// The model, and the checks that the answer before failed.
+    #[serde(flatten)]
+    pub answer: AskedAnswer,
+    /// The reason why it was asked; it may quote that answer.
     pub why: String,
-    /// The checks that the answer before failed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<String>,
 }
 
 /// The answer to one document. It is written whole or not at all, and replaced only by an answer to

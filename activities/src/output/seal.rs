@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
-use tidegate_workflows::contract::{AskedAnswer, FailedDocument, SealShard};
+use tidegate_workflows::contract::{FailedDocument, FailureFacts, SealShard};
 
 use crate::{
     failure::Failure,
@@ -26,22 +26,11 @@ pub struct FailureLine {
     /// The document.
     pub id: DocumentId,
     /// The document's location.
+    #[serde(default)]
     pub uri: String,
-    /// One of the failure types.
-    pub error_type: String,
-    /// The failure's message.
-    pub message: String,
-    /// Provider calls that were made for it.
-    pub provider_calls: u64,
-    /// URI of an answer that was not accepted: cut, or not valid by the schema.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<String>,
-    /// The checks that it has failed, by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed_checks: Vec<String>,
-    /// The answers that it was asked for and that were checked, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<AskedAnswer>,
+    /// Its failure.
+    #[serde(flatten)]
+    pub facts: FailureFacts,
 }
 
 /// Merges the results and failures of a shard's documents into one object each. Can be repeated.
@@ -53,16 +42,8 @@ pub async fn seal(storage: &Storage, shards: &Shards, sealed: &SealShard) -> Res
 
     let failed = |failure: &FailedDocument| {
         let document = shard.documents.get(usize::try_from(failure.index).ok()?)?;
-        Some(FailureLine {
-            id: document.id.clone(),
-            uri: document.uri.clone(),
-            error_type: failure.error_type.clone(),
-            message: failure.message.clone(),
-            provider_calls: failure.provider_calls,
-            kept: failure.kept.clone(),
-            failed_checks: failure.failed_checks.clone(),
-            asked: failure.asked.clone(),
-        })
+        let (id, uri) = (document.id.clone(), document.uri.clone());
+        Some(FailureLine { id, uri, facts: failure.facts.clone() })
     };
     let failures = written(sealed.failures.iter().filter_map(failed))?;
     layout::failures_part(&shard.folder, sealed.shard).write(failures).await?;

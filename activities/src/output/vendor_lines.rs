@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use tidegate_calls::dialect::ClientError;
 use tidegate_types::{DocumentId, FailureType};
-use tidegate_workflows::contract::Lines;
+use tidegate_workflows::contract::{FailureFacts, Lines};
 
 use crate::{
     fingerprint::Fingerprint,
@@ -60,7 +60,7 @@ impl Form {
         let Ok(failure) = serde_json::from_slice::<FailureLine>(failure) else {
             return OutputLine::Error(failure.to_vec());
         };
-        let FailureLine { id, uri, error_type, message, .. } = &failure;
+        let FailureLine { id, uri, facts: FailureFacts { error_type, message, .. } } = &failure;
         let is_expired = FailureType::parse(error_type) == Some(FailureType::Expired);
         let error = ClientError::from_type(error_type);
         match self {

@@ -4,7 +4,7 @@ use futures::{StreamExt, stream::FuturesOrdered};
 use tidegate_providers::{Charged, Completion, Error, Kind, batch};
 use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{
-    CollectedBatch, FailedDocument, FailureType, OnCut, ProviderBatch,
+    CollectedBatch, FailedDocument, FailureFacts, FailureType, OnCut, ProviderBatch,
 };
 
 use crate::{
@@ -184,12 +184,13 @@ impl Collected {
             }
             Disposition::Failed { failure, kept } => batch.failed.push(FailedDocument {
                 index,
-                error_type: failure.kind.as_str().to_owned(),
-                message: failure.message,
-                provider_calls: 1,
-                kept,
-                failed_checks: Vec::new(),
-                asked: Vec::new(),
+                facts: FailureFacts {
+                    error_type: failure.kind.as_str().to_owned(),
+                    message: failure.message,
+                    provider_calls: 1,
+                    kept,
+                    ..FailureFacts::default()
+                },
             }),
             Disposition::Raise => {
                 batch.asked.push(index);

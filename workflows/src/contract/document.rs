@@ -144,11 +144,21 @@ pub struct DocumentOutcome {
 pub struct FailedDocument {
     /// The document's line in the shard's manifest, counted from 0.
     pub index: u32,
+    /// Its failure.
+    #[serde(flatten)]
+    pub facts: FailureFacts,
+}
+
+/// The failure of a document, as in `failures.jsonl`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureFacts {
     /// One of [`FailureType`](super::FailureType), or Temporal's own: `Timeout`, `Panic`.
     pub error_type: String,
     /// The failure's message; at most 500 characters.
+    #[serde(default)]
     pub message: String,
     /// Provider calls made for it.
+    #[serde(default)]
     pub provider_calls: u64,
     /// URI of an answer that is no result: it is cut, or fails the schema or a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -374,8 +384,10 @@ pub struct LongOutcome {
 impl LongOutcome {
     /// The outcome with the use of all steps, including those that ended after the failure.
     pub(crate) fn with_taken(self, taken: Taken) -> Self {
-        let provider_calls = taken.spend.provider_calls;
-        let failed = self.failed.map(|failed| FailedDocument { provider_calls, ..failed });
+        let mut failed = self.failed;
+        if let Some(failed) = &mut failed {
+            failed.facts.provider_calls = taken.spend.provider_calls;
+        }
         Self { taken, failed, ..self }
     }
 }

@@ -242,7 +242,7 @@ impl Run {
             let input = &mut shard.input;
             input.totals.succeeded += collected.done.len() as u64;
             for failed in &collected.failed {
-                input.totals.fail(&failed.error_type);
+                input.totals.fail(&failed.facts.error_type);
             }
             input.totals.spend += collected.spent;
             input.totals.cuts += collected.cuts;

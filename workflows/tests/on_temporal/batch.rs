@@ -9,8 +9,8 @@ use temporalio_protos::temporal::api::{
 };
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
-    self, CallCounts, CutAnswers, DocumentOutcome, FailedDocument, FailureDetails, FailureType,
-    Finished, Taken,
+    self, CallCounts, CutAnswers, DocumentOutcome, FailedDocument, FailureDetails, FailureFacts,
+    FailureType, Finished, Taken,
 };
 
 use crate::common::{
@@ -129,13 +129,13 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
         seals.sort_by_key(|seal| seal.shard);
         let failed =
             |shard: u32, index: u32, kind: FailureType, provider_calls: u64| FailedDocument {
-                failed_checks: Vec::new(),
-                asked: Vec::new(),
                 index,
-                error_type: kind.as_str().to_owned(),
-                message: format!("document {index} of shard {shard}"),
-                provider_calls,
-                kept: None,
+                facts: FailureFacts {
+                    error_type: kind.as_str().to_owned(),
+                    message: format!("document {index} of shard {shard}"),
+                    provider_calls,
+                    ..FailureFacts::default()
+                },
             };
         assert_eq!(
             seals[0].failures,
@@ -178,9 +178,9 @@ async fn cut_answers_are_counted_and_their_uris_reported() {
         assert_eq!(totals.spend.provider_calls, 9 * nine.provider_calls + 3);
         assert_eq!(totals.spend.output_tokens, 9 * nine.output_tokens + 30);
         let failures = rig.fake.calls().seals[0].failures.clone();
-        assert_eq!((failures[0].index, failures[0].provider_calls), (7, 3));
+        assert_eq!((failures[0].index, failures[0].facts.provider_calls), (7, 3));
         assert_eq!(
-            (failures[0].error_type.as_str(), &failures[0].kept),
+            (failures[0].facts.error_type.as_str(), &failures[0].facts.kept),
             ("Truncated", &Some(kept))
         );
     })

@@ -104,10 +104,10 @@ async fn the_use_of_a_failed_documents_parts_is_reported() {
         assert!((totals.spend.cost_usd - 12.0 * 0.25).abs() < 1e-9, "{totals:?}");
         let failures = rig.fake.calls().seals.remove(0).failures;
         assert_eq!(
-            (failures[0].error_type.as_str(), failures[0].provider_calls),
+            (failures[0].facts.error_type.as_str(), failures[0].facts.provider_calls),
             ("InvalidOutput", 13)
         );
-        assert!(failures[0].message.contains("Part(11)"), "{failures:?}");
+        assert!(failures[0].facts.message.contains("Part(11)"), "{failures:?}");
     })
     .await;
 }

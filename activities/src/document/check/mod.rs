@@ -19,7 +19,7 @@ mod pending;
 use tidegate_calls::route::Route;
 use tidegate_documents::tokens;
 use tidegate_types::{FailureType, Spend};
-use tidegate_workflows::contract::Taken;
+use tidegate_workflows::contract::{AskedAnswer, Taken};
 
 pub(crate) use crate::document::check::{judge::VERDICT_TOKENS, pending::Bound};
 use crate::{
@@ -150,7 +150,8 @@ impl Checking<'_> {
             false => reasons(&failed),
         };
         let (model, failed) = (result.model.clone(), names(&failed));
-        pending.asked.push(AskedModel { model, level: pending.level, why, failed });
+        let answer = AskedAnswer { model, level: pending.level, failed };
+        pending.asked.push(AskedModel { answer, why });
         attempt.set_asked_answers(pending.answers());
         pending.asks += 1;
         pending.result = Some(result);

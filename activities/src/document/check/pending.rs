@@ -75,11 +75,7 @@ impl Pending {
     /// Returns the answers that were asked for, in the form of a failure's report. The reasons are
     /// left out, because they quote the answers.
     pub(super) fn answers(&self) -> Vec<AskedAnswer> {
-        let answer = |asked: &AskedModel| {
-            let AskedModel { model, level, failed, why: _ } = asked.clone();
-            AskedAnswer { model, level, failed }
-        };
-        self.asked.iter().map(answer).collect()
+        self.asked.iter().map(|asked| asked.answer.clone()).collect()
     }
 
     pub(super) fn bought(

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tidegate_types::ModelId;
+use tidegate_workflows::contract::{AskedAnswer, FailureFacts};
 
-use crate::output::{finish::given_up::Checked, result::DocumentResult};
+use crate::output::result::DocumentResult;
 
 /// The results of all checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,23 +70,21 @@ impl Checks {
             *self.asked.entry(result.model.clone()).or_default() += 1;
             self.levels.entry(0).or_default().documents += 1;
         }
-        let asked = result.asked.iter();
-        self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
+        self.asked_for(result.asked.iter().map(|it| &it.answer));
     }
 
     /// Adds a document that was given up.
-    pub(super) fn fail(&mut self, checked: &Checked) {
-        self.documents += u64::from(!checked.asked.is_empty());
-        checked.failed.iter().for_each(|name| self.totals_mut(name).failed += 1);
-        let asked = checked.asked.iter();
-        self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
+    pub(super) fn fail(&mut self, failed: &FailureFacts) {
+        self.documents += u64::from(!failed.asked.is_empty());
+        failed.failed_checks.iter().for_each(|name| self.totals_mut(name).failed += 1);
+        self.asked_for(failed.asked.iter());
     }
 
-    /// Adds the answers that a document was asked for, in order: the model, its index in the route,
-    /// and the checks that the answer before failed.
-    fn asked_for<'a>(&mut self, asked: impl Iterator<Item = (&'a ModelId, u32, &'a [String])>) {
+    /// Adds the answers that a document was asked for, in order.
+    fn asked_for<'a>(&mut self, asked: impl Iterator<Item = &'a AskedAnswer>) {
         let mut before = None;
-        for (model, level, failed) in asked {
+        for AskedAnswer { model, level, failed } in asked {
+            let level = *level;
             *self.asked.entry(model.clone()).or_default() += 1;
             let documents = self.levels.entry(level).or_default();
             match before == Some(level) {
@@ -139,6 +138,7 @@ mod tests {
             ]),
         ));
         let given_up = json!({
+            "error_type": "CheckFailed",
             "failed_checks": ["total"],
             "asked": [
                 {"model": "p:a"},
@@ -149,7 +149,7 @@ mod tests {
         });
         checks.fail(&serde_json::from_value(given_up).unwrap());
         // A document that was given up before it was answered.
-        checks.fail(&Checked::default());
+        checks.fail(&FailureFacts::default());
         let total = checks.by_name["total"];
         assert_eq!((total.passed, total.failed, total.asked_again, total.escalated), (2, 1, 2, 2));
         let date = checks.by_name["date"];

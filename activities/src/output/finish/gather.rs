@@ -28,6 +28,7 @@ use crate::{
         layout::{self, READ_AHEAD},
         part::{self, Part},
         result::{DocumentResult, ResultLine, read_line},
+        seal::FailureLine,
         sealed::{self, Settled},
         truth::Truth,
         vendor_lines::{Form, OutputLine},
@@ -198,7 +199,7 @@ impl<'a> Gathering<'a> {
             sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
         }
         let mut failed: HashMap<DocumentId, Bytes> = lines(&failures)
-            .filter_map(|line| Some((serde_json::from_slice::<Named>(&line).ok()?.id, line)))
+            .filter_map(|line| Some((serde_json::from_slice::<FailureLine>(&line).ok()?.id, line)))
             .collect();
         let found: Vec<(Planned, ResultSource)> = planned
             .into_iter()
@@ -272,8 +273,8 @@ impl<'a> Gathering<'a> {
             }
         } else if let Some(line) = failed {
             self.counted.failed += 1;
-            let checked = self.answered.given_up.add(&line);
-            self.answered.checks.fail(&checked);
+            let failed = self.answered.given_up.add(&line).unwrap_or_default();
+            self.answered.checks.fail(&failed);
             self.failure(&line).await?;
         } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {
             self.counted.old += 1;
@@ -580,12 +581,6 @@ async fn present(output: &Location, first_part: u32) -> Result<Option<Ids>, Fail
 fn own_id(location: &Location, results: &Location) -> Option<String> {
     let name = location.relative_to(results);
     Some(name.strip_suffix(".json").filter(|id| !id.contains('/'))?.to_owned())
-}
-
-/// The fields of a failure's line that are needed here.
-#[derive(Deserialize)]
-struct Named {
-    id: DocumentId,
 }
 
 /// A document of a shard, and its version as known when it was planned.

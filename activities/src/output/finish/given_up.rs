@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tidegate_workflows::contract::AskedAnswer;
+use tidegate_workflows::contract::FailureFacts;
+
+use crate::output::seal::FailureLine;
 
 /// Documents that are named for each type.
 const SAMPLES: usize = 5;
@@ -26,42 +28,18 @@ pub struct FailureGroup {
     pub samples: Vec<String>,
 }
 
-/// A line of `failures.jsonl`.
-#[derive(Deserialize)]
-struct Failed {
-    id: String,
-    error_type: String,
-    #[serde(default)]
-    uri: String,
-    #[serde(default)]
-    message: String,
-    #[serde(flatten)]
-    checked: Checked,
-}
-
-/// The checks of a document that was given up.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Checked {
-    /// The checks that its last answer fails.
-    #[serde(rename = "failed_checks")]
-    pub failed: Vec<String>,
-    /// The answers that it was asked for.
-    pub asked: Vec<AskedAnswer>,
-}
-
 impl GivenUp {
-    /// Adds a line of `failures.jsonl`, and returns its checks. A line that cannot be parsed is counted
-    /// elsewhere.
-    pub fn add(&mut self, line: &[u8]) -> Checked {
-        let Ok(failed) = serde_json::from_slice::<Failed>(line) else { return Checked::default() };
-        let kind = self.0.entry(failed.error_type).or_default();
+    /// Adds a line of `failures.jsonl`, and returns its failure; `None` for a line that cannot be
+    /// parsed, which is counted elsewhere.
+    pub fn add(&mut self, line: &[u8]) -> Option<FailureFacts> {
+        let FailureLine { id, uri, facts } = serde_json::from_slice(line).ok()?;
+        let kind = self.0.entry(facts.error_type.clone()).or_default();
         kind.documents += 1;
-        kind.messages.add(&failed.message, &[&failed.uri, &failed.id]);
+        kind.messages.add(&facts.message, &[&uri, id.as_str()]);
         if kind.samples.len() < SAMPLES {
-            kind.samples.push(failed.id);
+            kind.samples.push(id.to_string());
         }
-        failed.checked
+        Some(facts)
     }
 
     /// Whether there are none.
