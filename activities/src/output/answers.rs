@@ -10,24 +10,23 @@
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
-use tidegate_providers::{Finish, StopReason};
-use tidegate_types::ModelId;
+use serde_json::Map;
+use tidegate_types::DocumentId;
 use tracing::warn;
 
 use crate::{
     fingerprint::Fingerprint,
     output::{
         job::Document,
-        result::{AskedModel, Checked, DocumentResult, Evidence},
+        result::{self, DocumentResult},
         version::Version,
     },
     storage::{Error, Location, Storage},
 };
 
-/// Version of the frame around a document in a prompt, including notes on parts and packs. Raise it
-/// with each change of the frame: stored answers of the older version are then not used.
-pub const LAYOUT: u32 = 1;
+/// Version of the frame around a document in a prompt, including notes on parts and packs, and of
+/// what is stored. Raise it with each change: stored answers of the older version are then not used.
+pub const LAYOUT: u32 = 2;
 
 /// Time-out of the store. An answer costs seconds, so a slower store saves nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,34 +40,6 @@ pub struct Answers {
     prefix: Location,
     /// After a failure, the store is not used until then.
     rests_until: Mutex<Option<Instant>>,
-}
-
-/// One answer: the fields of a result that belong to no document and no batch.
-#[derive(Debug, Serialize, Deserialize)]
-struct Answer {
-    model: ModelId,
-    answer: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    evidence: Option<Vec<Evidence>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    embedding: Option<Vec<f32>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    parts: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    checks: Vec<Checked>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    asked: Vec<AskedModel>,
-    stop_reason: String,
-    /// The tokens that it used when it was bought.
-    input_tokens: u64,
-    output_tokens: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<f64>,
-    completed_at: String,
-    /// The version of the document without content and stamp, which differ between documents that
-    /// share the answer. The other fields cannot be derived without reading the document again.
-    #[serde(flatten)]
-    version: Version,
 }
 
 impl Answers {
@@ -90,16 +61,16 @@ impl Answers {
     ) -> Option<DocumentResult> {
         let place = self.place(question, version.content?);
         let bytes = self.ask("read", place.read_if_there()).await??;
-        let answer: Answer = match serde_json::from_slice(&bytes) {
-            Ok(answer) => answer,
+        let stored: DocumentResult = match serde_json::from_slice(&bytes) {
+            Ok(stored) => stored,
             Err(error) => {
                 warn!(%place, %error, "this is no answer; it is bought, and replaced");
                 return None;
             }
         };
         let Version { content, stamp, .. } = version.clone();
-        let version = Version { content, stamp, ..answer.version.clone() };
-        Some(answer.result(document.clone()).with_question(question, version))
+        let version = Version { content, stamp, ..stored.version.clone() };
+        Some(of_document(stored, document.clone()).with_question(question, version))
     }
 
     /// Stores the answer of a result, if it is whole and states its question.
@@ -110,7 +81,7 @@ impl Answers {
             return;
         };
         let place = self.place(question, content);
-        let Ok(json) = serde_json::to_vec(&Answer::from_result(result)) else { return };
+        let Ok(json) = serde_json::to_vec(&of_no_document(result)) else { return };
         self.ask("write", place.write(json)).await;
     }
 
@@ -134,38 +105,76 @@ impl Answers {
     }
 }
 
-impl Answer {
-    fn from_result(result: &DocumentResult) -> Self {
-        Self {
-            model: result.model.clone(),
-            answer: result.answer.clone(),
-            evidence: result.evidence.clone(),
-            embedding: result.embedding.clone(),
-            parts: result.parts.clone(),
-            checks: result.checks.clone(),
-            asked: result.asked.clone(),
-            stop_reason: result.stop_reason.clone(),
-            input_tokens: result.input_tokens,
-            output_tokens: result.output_tokens,
-            cost_usd: result.cost_usd,
-            completed_at: result.completed_at.clone(),
-            version: Version { content: None, stamp: None, ..result.version.clone() },
-        }
+/// What is stored of a result: nothing of its document and its batch. Of the document's version only
+/// content and stamp are left out; the rest cannot be derived without reading the document again.
+fn of_no_document(result: &DocumentResult) -> DocumentResult {
+    DocumentResult {
+        id: DocumentId::from_relative_path(""),
+        uri: String::new(),
+        fields: Map::new(),
+        fallback: None,
+        seconds: None,
+        activity: None,
+        question: None,
+        version: Version { content: None, stamp: None, ..result.version.clone() },
+        ..result.clone()
     }
+}
 
-    /// Turns it into the result of a document, with no cost.
-    fn result(self, document: Document) -> DocumentResult {
-        DocumentResult {
-            evidence: self.evidence,
-            embedding: self.embedding,
-            parts: self.parts,
-            checks: self.checks,
-            asked: self.asked,
-            stop_reason: self.stop_reason,
-            finish: Finish::Complete,
-            cost_usd: Some(0.0),
-            saved_usd: Some(self.cost_usd.unwrap_or_default()),
-            ..DocumentResult::new(document, &self.model, self.answer, &StopReason::EndTurn)
+/// Turns a stored result into the result of a document, with no cost.
+fn of_document(
+    stored: DocumentResult,
+    Document { id, uri, fields, .. }: Document,
+) -> DocumentResult {
+    let saved_usd = Some(stored.cost_usd.unwrap_or_default());
+    let completed_at = result::now();
+    let stored = DocumentResult { usage_unknown: false, ..stored };
+    let free = stored.with_cost(0, None, Some(0.0));
+    DocumentResult { id, uri, fields, completed_at, saved_usd, ..free }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use tidegate_providers::StopReason;
+
+    use super::*;
+    use crate::attempt::{Attempt, AttemptState};
+
+    #[tokio::test]
+    async fn what_is_stored_says_nothing_of_its_document_or_its_batch() {
+        let folder = tempfile::tempdir().unwrap();
+        let answers = Answers::open(&format!("file://{}/", folder.path().display())).unwrap();
+        let document = |name: &str| {
+            let id = DocumentId::from_relative_path(&format!("private-{name}.md"));
+            let fields = Map::from_iter([("ship".to_owned(), name.into())]);
+            Document { fields, ..Document::file(id, format!("file:///private/{name}.md")) }
+        };
+        let [question, content] = [&b"question"[..], b"content"].map(Fingerprint::of_bytes);
+        let version = Version { content: Some(content), ..Version::default() };
+        let attempt =
+            Attempt::new("r".to_owned(), "private".to_owned(), 0, AttemptState::default());
+        let model = "a:b".parse().unwrap();
+        let bought =
+            DocumentResult::new(document("one"), &model, "High.".to_owned(), &StopReason::EndTurn)
+                .with_question(question, version.clone())
+                .of_activity(&attempt)
+                .with_cost(3, None, Some(0.25));
+        answers.save(&bought).await;
+        let stored = answers.place(question, content).read().await.unwrap();
+        let stored = String::from_utf8(stored.to_vec()).unwrap();
+        for private in ["private", "ship", &attempt.activity(), &question.to_string()] {
+            assert!(!stored.contains(private), "{private}: {stored}");
         }
+        let found = answers.find(&document("two"), question, &version).await.unwrap();
+        assert_eq!(
+            (found.id.as_str(), found.fields["ship"].as_str()),
+            ("private-two.md", Some("two"))
+        );
+        assert_eq!((found.answer.as_str(), found.provider_calls), ("High.", 0));
+        assert_eq!(
+            (found.cost_usd, found.saved_usd, found.activity),
+            (Some(0.0), Some(0.25), None)
+        );
     }
 }
