@@ -27,7 +27,7 @@ use crate::{
     batch::{plan, run_status, source::PageBudget, turn_release},
     document::{long, pack, process},
     door,
-    failure::{Failure, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
+    failure::{Failure, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE, unless_deadly},
     heartbeat, metrics,
     output::{finish, lease::Holder, seal},
     provider_batch,
@@ -78,7 +78,7 @@ impl DocumentActivities {
     ) -> Result<T, ActivityError> {
         let work = Box::pin(work);
         let counted = async {
-            let work = attempt.unless_deadly(Failure::kills_its_worker, work).await;
+            let work = unless_deadly(attempt, Failure::kills_its_worker, work).await;
             let failure = |failure: Failure| failure.counting(attempt, deadline);
             work.map_err(failure).inspect_err(|failure| log_failure(ctx, failure))
         };
@@ -97,7 +97,7 @@ impl DocumentActivities {
     ) -> Result<T, ActivityError> {
         let work = Box::pin(work);
         let counted = async {
-            let work = attempt.unless_deadly(Failure::document_kills_its_worker, work).await;
+            let work = unless_deadly(attempt, Failure::document_kills_its_worker, work).await;
             let result = work.map_err(|failure| failure.counting(attempt, STORE_DEADLINE));
             let outcome = match &result {
                 Ok(value) => outcome(value),

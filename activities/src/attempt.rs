@@ -17,10 +17,7 @@ use tidegate_types::{CallCounts, Spend};
 use tidegate_workflows::contract::{AskedAnswer, CutAnswers, FailureDetails, PartTask, Taken};
 use tokio::sync::Notify;
 
-use crate::{
-    failure::{Failure, MAX_DEAD_STEPS},
-    fingerprint::hash,
-};
+use crate::fingerprint::hash;
 
 /// State that is carried from attempt to attempt: a heartbeat's details outlive the worker that sent
 /// them.
@@ -374,19 +371,9 @@ impl Attempt {
         suspected
     }
 
-    /// Does the work, unless [`MAX_DEAD_STEPS`] workers in a row have died during this activity.
-    ///
-    /// # Errors
-    /// The work's, or `failure` of the number of workers.
-    pub(crate) async fn unless_deadly<T>(
-        &self,
-        failure: impl FnOnce(u32) -> Failure,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        match self.call.state().progress.deaths {
-            dead if dead >= MAX_DEAD_STEPS => Err(failure(dead)),
-            _ => work.await,
-        }
+    /// Returns how many workers in a row have died during this activity.
+    pub fn deaths(&self) -> u32 {
+        self.call.state().progress.deaths
     }
 
     /// Returns the number of workers in a row that died while they read.
@@ -519,10 +506,8 @@ fn millis(time: Option<SystemTime>) -> i64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
     use super::*;
-    use crate::failure::OfStore as _;
 
     /// A read is announced only after a read may have killed a worker.
     #[tokio::test]
@@ -545,27 +530,6 @@ mod tests {
             2,
             "the third one does not read it"
         );
-    }
-
-    /// Whatever a document does to its worker, it does not go round the fleet for ever; and it
-    /// survives some workers that are killed for another reason.
-    #[tokio::test]
-    async fn what_was_under_way_at_each_of_five_deaths_is_not_tried_again() {
-        let mut state = AttemptState::default();
-        for number in 1..=6 {
-            state.call.progress = state.call.progress.resumed_by(number);
-            let attempt = Attempt::new("r".to_owned(), "b".to_owned(), 0, state.clone());
-            let work = std::future::ready(Ok(()));
-            let ended = attempt.unless_deadly(Failure::document_kills_its_worker, work).await;
-            match number {
-                6 => {
-                    let failure = ended.unwrap_err();
-                    assert_eq!(failure.kind, tidegate_types::FailureType::UnreadableDocument);
-                    assert!(failure.message.starts_with("5 workers died"), "{failure}");
-                }
-                _ => ended.unwrap(),
-            }
-        }
     }
 
     #[test]

@@ -171,6 +171,21 @@ pub trait OfStore: Sized {
     fn spooled() -> Self;
 }
 
+/// Does the work, unless [`MAX_DEAD_STEPS`] workers in a row have died during this activity.
+///
+/// # Errors
+/// The work's, or `failure` of the number of workers.
+pub(crate) async fn unless_deadly<T>(
+    attempt: &Attempt,
+    failure: impl FnOnce(u32) -> Failure,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    match attempt.deaths() {
+        dead if dead >= MAX_DEAD_STEPS => Err(failure(dead)),
+        _ => work.await,
+    }
+}
+
 impl OfStore for Failure {
     fn of_field(field: &str, error: storage::Error) -> Self {
         match error {

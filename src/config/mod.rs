@@ -9,7 +9,7 @@
 //! * `build`: converts to the other crates' types; `fingerprint`: the settings that a fleet shares
 //! * [`show`]: the configuration in force with the source of each key; [`mask`] masks secrets
 //! * `secret`: reads a secret from a variable or a file; `pool_expansion`: turns pools into members
-//! * [`duration`]: durations; [`size`]: numbers of bytes
+//! * [`duration`]: durations; [`size`]: numbers of bytes; `listen`: addresses to listen at
 //! * [`temporal`]: Temporal's own variables and file
 
 mod as_text;
@@ -23,6 +23,7 @@ mod fingerprint;
 pub mod group;
 pub mod host;
 pub mod layers;
+mod listen;
 pub mod mask;
 pub mod model;
 pub mod pool;

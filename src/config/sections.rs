@@ -8,9 +8,9 @@ use tidegate_activities::failure::Backoff;
 use tidegate_quota::{LimitError, Share};
 
 use super::{
-    documents::Documents, duration::HumanDuration, host::Host, mask, model::Model, pool::Pools,
-    provider::Provider, secret, serve::Serve, size::Size, sources::Sources, version::Versioning,
-    webhook::Webhook,
+    documents::Documents, duration::HumanDuration, host::Host, listen::unless_off, mask,
+    model::Model, pool::Pools, provider::Provider, secret, serve::Serve, size::Size,
+    sources::Sources, version::Versioning, webhook::Webhook,
 };
 
 /// The configuration in force.
@@ -106,11 +106,6 @@ impl Config {
     pub fn file(&self) -> Option<&PathBuf> {
         self.sources.file.as_ref()
     }
-}
-
-/// The address in a setting that may be `off` or empty.
-pub(super) fn unless_off(listen: &str) -> Option<&str> {
-    Some(listen).filter(|listen| !listen.is_empty() && *listen != "off")
 }
 
 fn remove_nulls(value: &mut Value) {

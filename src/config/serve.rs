@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_types::{DocumentId, Tenant as TenantName};
 
-use super::{duration::HumanDuration, secret, sections::unless_off, size::Size};
+use super::{duration::HumanDuration, listen::unless_off, secret, size::Size};
 
 /// The HTTP door, `tidegate serve`: OpenAI's and Anthropic's dialects for any program that speaks one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -262,7 +262,7 @@ async fn judge_answers<'a>(
     let reader = services.reader_for(&shard.job.lane);
     let mut given = Vec::new();
     for member in members {
-        let Some(answer) = answers.of(member) else { continue };
+        let Some(answer) = answers.of(member.index, &member.version) else { continue };
         if let Some(validator) = &shard.validator {
             match sandbox::validate_answer(&reader, validator, answer).await {
                 Ok(Ok(())) => {}

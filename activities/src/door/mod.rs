@@ -23,7 +23,7 @@ use crate::{
         call_context::{CallContext, Large, StoredAnswer, WaitPolicy, lane, workflow},
         input::ResolvedInput,
     },
-    failure::{Failure, OfStore as _, STORE_DEADLINE},
+    failure::{Failure, OfStore as _, STORE_DEADLINE, unless_deadly},
     fingerprint::hash,
     heartbeat,
     services::Services,
@@ -84,7 +84,7 @@ async fn buy_once<T: Large + Serialize + DeserializeOwned>(
             let asked = CallContext { services, attempt, lane: &lane, patience, stored };
             ask(asked, input).await
         };
-        let outcome = attempt.unless_deadly(Failure::kills_its_worker, bought).await?;
+        let outcome = unless_deadly(attempt, Failure::kills_its_worker, bought).await?;
         let saved = stored.save(services, attempt, outcome).await?;
         earlier::forget(attempt, &stored.part).await;
         Ok(saved)

@@ -293,3 +293,24 @@ fn a_kind_has_the_name_of_its_failure() {
         assert_eq!(provider_failure(kind).as_str(), kind.failure());
     }
 }
+
+/// Whatever a document does to its worker, it does not go round the fleet for ever; and it
+/// survives some workers that are killed for another reason.
+#[tokio::test]
+async fn what_was_under_way_at_each_of_five_deaths_is_not_tried_again() {
+    let mut state = AttemptState::default();
+    for number in 1..=6 {
+        state.call.progress = state.call.progress.resumed_by(number);
+        let attempt = Attempt::new("r".to_owned(), "b".to_owned(), 0, state.clone());
+        let work = std::future::ready(Ok(()));
+        let ended = unless_deadly(&attempt, Failure::document_kills_its_worker, work).await;
+        match number {
+            6 => {
+                let failure = ended.unwrap_err();
+                assert_eq!(failure.kind, FailureType::UnreadableDocument);
+                assert!(failure.message.starts_with("5 workers died"), "{failure}");
+            }
+            _ => ended.unwrap(),
+        }
+    }
+}

@@ -8,7 +8,6 @@ use tidegate_workflows::contract::PackTask;
 
 use crate::{
     attempt::{Attempt, RecordedUse},
-    document::pack::Member,
     failure::Failure,
     output::{job::Shard, jsonl::json, pending_writes::Bought, version::Version},
     services::Services,
@@ -30,11 +29,10 @@ pub(super) struct CallAnswers {
 }
 
 impl CallAnswers {
-    /// The answer to a document whose content has not changed since.
-    pub(super) fn of(&self, member: &Member) -> Option<&str> {
-        let (_, version, answer) =
-            self.answers.iter().find(|(index, ..)| *index == member.index)?;
-        (member.version.is_same(version) != Some(false)).then_some(answer.as_str())
+    /// The answer to the document with this index in its shard, if its content has not changed since.
+    pub(super) fn of(&self, document: u32, content: &Version) -> Option<&str> {
+        let (_, version, answer) = self.answers.iter().find(|(index, ..)| *index == document)?;
+        (content.is_same(version) != Some(false)).then_some(answer.as_str())
     }
 
     pub(super) fn stop_reason(&self) -> StopReason {
