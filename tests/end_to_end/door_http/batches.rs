@@ -403,7 +403,8 @@ async fn a_batch_expires_with_what_is_done() {
     let Some(stage) = stage("mean-output-tokens = 20", "rpm = 120\nburst = \"1s\"").await else {
         return;
     };
-    let batch = stage.begin(100, "20s").await;
+    stage.fleet.working().await;
+    let batch = stage.begin(100, "30s").await;
     let expired = stage.until(&batch["id"], has_ended).await;
     assert_eq!(expired["status"], "expired", "{expired}");
     let output = names(&stage.lines(&expired["output_file_id"]).await);
