@@ -83,7 +83,7 @@ end
 for lane = 1, state[LANES] do
   local slot, work = lane_slot(lane), waiting_work(state, lane)
   local mean = in_window > 0 and state[PROGRESS] > 0 and state[PROGRESS] / GRAIN / in_window or 1
-  all[#all + 1] = work > 0 and math.max(1, math.floor(work / mean + HALF)) or 0
+  all[#all + 1] = work > 0 and math.max(1, math.floor(work / mean + 0.5)) or 0
   all[#all + 1] = quota[LANE_SHARES + 2 * lane] and queue_time(state, quota, lane) or 0
   for field = LANE_FLIGHT, USED + DIMENSIONS do
     all[#all + 1] = state[slot + field]

@@ -221,7 +221,8 @@ impl Route {
             return failure.at_another_model();
         }
         let gone = failure.model_is_gone();
-        if !gone && !failure.model_is_short() {
+        // Refusals that lead to no next model are not counted.
+        if !gone && (!failure.model_is_short() || next.is_empty()) {
             return failure;
         }
         let (step, refusals) = attempt.count_refusal();
@@ -234,7 +235,7 @@ impl Route {
             FailureType::QuotaWait => self.after_refusals.into(),
             _ => u64::from(self.after_refusals).min(RETRIES_PER_DOCUMENT),
         };
-        let onward = (gone || u64::from(refusals) >= enough) && !self.step(step + 1).is_empty();
+        let onward = (gone || u64::from(refusals) >= enough) && !next.is_empty();
         if same_step || onward {
             if !same_step {
                 attempt.next_step();
@@ -425,6 +426,13 @@ mod tests {
             another(route.fall_back(&attempt(), unknown.clone(), |_| false).retry),
             "another has its own"
         );
+        let (pool, waited) = (Route::pool(route.models.clone()), attempt());
+        for _ in 0..5 {
+            assert_eq!(pool.fall_back(&waited, wait.clone(), |_| false), wait);
+        }
+        let other = pool.fall_back(&waited, gone.clone(), |_| false);
+        assert!(another(other.retry), "a wait is no refusal of a member");
+        assert_eq!(pool.fall_back(&waited, gone.clone(), |_| false), gone, "both are gone");
         let single = Route::single("a:1".parse().unwrap());
         assert_eq!(single.fall_back(&attempt(), unknown.clone(), |_| false), unknown);
         let single = Route::single("a:1".parse().unwrap());

@@ -46,8 +46,8 @@ pub async fn failed(mut permit: Permit, error: &Error, least_pause: Duration) {
     }
 }
 
-/// The provider's own count, from the reply to a call that took so long. If Anthropic reports input and output separately, its `tokens` repeats
-/// the tighter of them.
+/// The provider's own count, from a reply that came after `took`. If Anthropic reports input and
+/// output separately, its `tokens` repeats the tighter of them, and is left out.
 pub fn meter(observed: &Observed, took: Duration) -> Meter {
     let combined = if observed.input_tokens.is_some() { None } else { observed.tokens };
     let windows = PerDimension {

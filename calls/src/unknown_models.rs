@@ -2,8 +2,9 @@
 //!
 //! All documents of a batch name the same model and have the same form, so that after a few
 //! refusals the others need not be sent. A name may become known soon (a deployment, a gateway that
-//! restarts), so it is in doubt first. A form does not change: after three refusals with the same
-//! message before any answer, it is refused for all documents.
+//! restarts), so it is in doubt first. After three refusals with the same message before any answer
+//! the form is in doubt too: the documents may be broken, and others good. A form that the provider
+//! does not support is refused for all documents then.
 //!
 //! This is remembered for each run of a batch: a corrected batch that runs again does not fail on
 //! the refusals of an earlier run.
@@ -136,7 +137,8 @@ impl UnknownModels {
         refused.times += 1;
         refused.words.clone_from(&error.message);
         refused.kind = Some(error.kind);
-        if refused.times >= enough {
+        let in_doubt = || self.doubts.refused((model, Some(run)), &error.message, now).is_some();
+        if refused.times >= enough && !(error.kind == Kind::InvalidRequest && in_doubt()) {
             if refused.until.is_none() {
                 warn!(
                     %model, words = error.message,
@@ -204,22 +206,39 @@ mod tests {
     }
 
     #[test]
-    fn refusals_in_the_same_words_before_any_answer_are_about_all_documents() {
+    fn refusals_in_the_same_words_before_any_answer_may_be_about_all_documents() {
         let (models, model, at) = models();
-        let start = at(0);
-        let refused = |call: u32, words: &str| {
+        let refused = |call: u32, words: &str, second| {
             let error = error(Kind::InvalidRequest, &format!("a (call {call}): {words}"));
-            let failure = models.refused(&model, "run", &error, 1, start);
+            let failure = models.refused(&model, "run", &error, 1, at(second));
             assert!(!failure.is_retried() && !failure.model_is_gone(), "{failure:?}");
         };
-        (0..9).for_each(|call| refused(call, &format!("status 400: image {call} is broken")));
-        models.check(&model, "run", start).unwrap();
-        (0..SAME_REFUSALS).for_each(|call| refused(call, "status 400: no field seed"));
-        let behind = models.check(&model, "run", start).unwrap_err();
-        assert!(behind.message.contains("no field seed") && behind.model_is_gone(), "{behind}");
-        models.answered(&model, start);
-        (0..9).for_each(|call| refused(call, "status 400: no field seed"));
-        models.check(&model, "run", start).unwrap();
+        let broken = |call| refused(call, &format!("status 400: image {call} is broken"), 0);
+        (0..9).for_each(broken);
+        models.check(&model, "run", at(0)).unwrap();
+        let no_field = |call, second| refused(call, "status 400: no field seed", second);
+        (0..9).for_each(|call| no_field(call, 0));
+        let behind = models.check(&model, "run", at(0)).unwrap_err();
+        assert!(behind.message.contains("no field seed") && behind.is_retried(), "{behind}");
+        for second in [2, 12] {
+            models.enter(&model, "run", at(second)).unwrap().use_up();
+            no_field(9, second);
+        }
+        assert!(models.check(&model, "run", at(12)).unwrap_err().model_is_gone());
+        models.answered(&model, at(13));
+        (0..9).for_each(|call| no_field(call, 13));
+        models.check(&model, "run", at(13)).unwrap();
+    }
+
+    #[test]
+    fn a_form_that_is_not_supported_is_refused_for_all_documents() {
+        let (models, model, at) = models();
+        let unsupported = error(Kind::Unsupported, "status 400: no pictures");
+        for _ in 0..SAME_REFUSALS {
+            models.check(&model, "run", at(0)).unwrap();
+            assert!(models.refused(&model, "run", &unsupported, 1, at(0)).model_is_gone());
+        }
+        assert!(models.check(&model, "run", at(0)).unwrap_err().model_is_gone());
     }
 
     #[test]

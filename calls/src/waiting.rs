@@ -12,7 +12,7 @@
 //! | Temporal, by [`tidegate_quota::intake`] | a document that no worker has taken | until the quota admits it soon |
 //! | Temporal, by [`crate::failure::Retry::Turn`] | an attempt with a far turn, by its ticket | until a little before its turn |
 //! | [`Quota::admit_until`](tidegate_quota::Quota::admit_until) | an attempt with a near turn | at most `max-slot-wait`; for a closed gate a second |
-//! | below it, `wait_behind` | a new call behind others of this process | half a second, for their script call |
+//! | below it, `wait_behind` | a new call behind others of this process | until the earlier call asks, at most a quarter of `max-slot-wait` |
 //! | below it, `Waiters` | all that wait in place | less, if a script call of their group or a settlement makes room |
 //! | `Watch` | one attempt of each lane and model | at most 5 minutes |
 //! | [`Patience::Whole`](crate::attempt::Patience) | an attempt without a retry | until its deadline |

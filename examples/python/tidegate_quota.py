@@ -99,7 +99,7 @@ class Refused(Exception):
         self.ticket = Ticket(answer.epoch, answer.position) if answer.epoch else None
         super().__init__({
             WAIT: f"no quota for {wait:.1f} s: {self.hold} holds the call",
-            PAUSED: f"the model is paused for {wait:.1f} s",
+            PAUSED: f"the gate of the model is closed for {wait:.1f} s",
             NEVER: f"the call never fits: {answer.deficit} {self.hold} is the most that is ever free; make it smaller",
             EXHAUSTED: f"nothing more for {wait:.0f} s: {self.hold if answer.hold else 'the account'} is spent; pay or wait",
         }[answer.outcome])
@@ -139,7 +139,7 @@ class Quota:
             if answer.outcome == GRANTED:
                 return Permit(self, reservation, input_tokens, template)
             wait = answer.wait / 1e6
-            sleep = min(0.85 * wait, 3.0) if answer.outcome == WAIT and wait > 2.0 else wait
+            sleep = min(0.95 * wait, 60.0) if answer.outcome == WAIT and wait > 2.0 else wait
             if answer.outcome == PAUSED:
                 sleep = wait = wait + random.uniform(0.0, self.jitter)
             if answer.outcome in (NEVER, EXHAUSTED) or time.monotonic() + wait > until:

@@ -95,7 +95,7 @@ struct Rates {
 }
 
 fn built_in() -> String {
-    Vendor::ALL.map(|vendor| vendor.0.prices).join("\n")
+    Vendor::OWN.map(|vendor| vendor.0.prices).join("\n")
 }
 
 impl Default for Prices {

@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use tidegate_types::Tenant;
 
 use crate::{
-    conversions::{duration, micros, whole},
+    conversions::{duration, float, micros, whole},
     dimension::{Dimension, PerDimension},
     lanes::Lanes,
     model::ModelQuota,
@@ -63,11 +63,11 @@ pub(crate) struct Terms<'a> {
 impl<'a> Terms<'a> {
     pub(crate) fn from_model(model: &'a ModelQuota, numbers: &'a Numbers) -> Self {
         let limits = &model.limits;
-        let float = |limit: Option<u64>| limit.map_or(0.0, crate::conversions::float);
+        let of = |limit: Option<u64>| limit.map_or(0.0, float);
         Self {
             window: micros(limits.window),
             lease: micros(limits.lease()),
-            by_day: [float(limits.requests_per_day), float(limits.tokens_per_day)],
+            by_day: [of(limits.requests_per_day), of(limits.tokens_per_day)],
             day_offset: micros(limits.day_offset),
             lanes: &model.lanes,
             numbers,
@@ -234,9 +234,7 @@ impl Mechanism {
             return Decision::Exhausted { wait: duration(wait), day: Some(day) };
         }
         let arrival = match ask.ticket.filter(|it| it.position > 0) {
-            Some(it) if it.epoch == self.epoch => {
-                Arrival::InTurn(crate::conversions::float(it.position - 1))
-            }
+            Some(it) if it.epoch == self.epoch => Arrival::InTurn(float(it.position - 1)),
             Some(_) => Arrival::First,
             None => Arrival::Last,
         };
@@ -320,7 +318,7 @@ impl Mechanism {
         let lane = &mut self.lanes[ask.lane];
         lane.advance_queue();
         if ticket.epoch == self.epoch {
-            lane.queue.give_up(&ask.tenant, crate::conversions::float(ticket.position - 1), work);
+            lane.queue.give_up(&ask.tenant, float(ticket.position - 1), work);
         }
         lane.update_waiting();
     }

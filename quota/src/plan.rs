@@ -5,14 +5,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dimension::{Amounts, PerDimension};
+use crate::{
+    conversions::{float, whole},
+    dimension::{Amounts, PerDimension},
+};
 
 /// Amounts with fractions.
 pub(crate) type Units = PerDimension<f64>;
 
 /// Converts whole amounts.
 pub(crate) fn units(amounts: &Amounts) -> Units {
-    amounts.map(crate::conversions::float)
+    amounts.map(float)
 }
 
 /// The numbers that the mechanism follows exactly until the next plan.
@@ -95,14 +98,14 @@ impl fmt::Display for Why {
             Self::Configured => "as configured",
             Self::Set => "as an operator has set it",
             Self::Stated => "the provider states less than is configured",
-            Self::Refused => "the provider let through so much between refusals",
+            Self::Refused => "what the provider let through between two refusals",
             Self::First => "nothing is known of the provider yet",
-            Self::Unproven => "no answer has told yet what the estimates are worth",
-            Self::Explored => "a burst of three quarters of it went well",
+            Self::Unproven => "no answer has checked the estimates yet",
+            Self::Explored => "a burst of three quarters of this went well",
             Self::TooDeep => "a burst of more was refused",
-            Self::Full => "the deepest burst that is drawn of such a provider",
+            Self::Full => "the deepest burst that is tried with this kind of provider",
             Self::Strict => "the provider may count a strict window",
-            Self::Even => "the provider's meter comes back evenly",
+            Self::Even => "the provider's meter refills evenly",
         })
     }
 }
@@ -132,12 +135,12 @@ impl Plan {
 impl Allowance {
     /// Whole units a minute.
     pub fn a_minute(&self) -> u64 {
-        crate::conversions::whole((self.rate.value * crate::numbers::MINUTE).round_ties_even())
+        whole((self.rate.value * crate::numbers::MINUTE).round_ties_even())
     }
 
     /// Whole units that may be drawn at once.
     pub fn at_once(&self) -> u64 {
-        crate::conversions::whole(self.capacity.value)
+        whole(self.capacity.value)
     }
 
     /// The drawn amount, if the content of the window counts as drawn.

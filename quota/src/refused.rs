@@ -11,7 +11,7 @@ use crate::{conversions::format_wait, dimension::Dimension, request::Ticket, sto
 pub enum Refused {
     /// There is no room yet, and the turn is too far away to wait for it here. Come back after
     /// `wait` with the ticket.
-    #[error("no quota for {model} for {}: {hold} holds it", format_wait(*.wait))]
+    #[error("{model} has no room for {}: {hold}", format_wait(*.wait))]
     Wait {
         /// The requested model.
         model: ModelId,
@@ -28,7 +28,7 @@ pub enum Refused {
     },
     /// The gate is closed for the whole fleet. Come back after `wait`, which already includes a
     /// random part.
-    #[error("{model} is paused for {}", format_wait(*.wait))]
+    #[error("the gate of {model} is closed for {}; `tidegate quota {model}` says why", format_wait(*.wait))]
     Paused {
         /// The requested model.
         model: ModelId,

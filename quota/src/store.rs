@@ -79,9 +79,19 @@ impl Hold {
     }
 }
 
+/// A sentence for people.
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            Self::Level(dimension) | Self::Window(dimension) => {
+                return write!(f, "the limit on {dimension} is used up");
+            }
+            Self::InFlight => "too many calls are in flight",
+            Self::Turn => "other calls of its lane come first",
+            Self::Lane => "the room is kept for other lanes, or its lane is at its ceiling",
+            Self::Probe => "one call tests the model after a refusal",
+            Self::Gate => "its gate is closed",
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::{
-    conversions::{duration, whole},
+    conversions::{duration, float, whole},
     dimension::{Amounts, Dimension, PerDimension},
     error::Error,
     lane_numbers::LaneNumbers,
@@ -178,7 +178,7 @@ fn parse_inspected(
     }
     let own = Configured::from_model(model).fingerprint();
     snapshot.other_fingerprint = (version > 0 && fingerprint != own).then_some((fingerprint, own));
-    let concurrent = crate::conversions::float(snapshot.in_flight.limit);
+    let concurrent = float(snapshot.in_flight.limit);
     let plan = Plan { horizon, concurrent, limits };
     snapshot.lanes = parse_lanes(model, numbered, lanes, &mut numbers)?;
     let reason = std::str::from_utf8(bytes(reason)?).ok()?;

@@ -67,6 +67,6 @@ fn the_page_has_every_reason_of_a_plan_and_every_hold() {
     let levels = Dimension::ALL.map(Hold::Level);
     let others = [Hold::InFlight, Hold::Turn, Hold::Lane, Hold::Probe, Hold::Gate];
     for hold in levels.into_iter().chain(others) {
-        assert!(page.contains(&format!("`{hold}`")), "{hold}");
+        assert!(page.contains(&format!("`{}`", hold.name())), "{hold}");
     }
 }

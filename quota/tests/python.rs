@@ -94,8 +94,9 @@ fn written(decision: &Decision) -> String {
         Decision::Granted => "granted 0 - 0 0 0".to_owned(),
         Decision::Wait { wait, hold, deficit, ticket, .. } => {
             format!(
-                "wait {} {hold} {deficit} {} {}",
+                "wait {} {} {deficit} {} {}",
                 wait.as_micros(),
+                hold.name(),
                 ticket.epoch,
                 ticket.position
             )

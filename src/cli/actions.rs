@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use tidegate_quota::{Change, PerLimit, Quota};
+use tidegate_quota::{Change, Limited, PerLimit, Quota};
 use tidegate_types::ModelId;
 
 use crate::config::Config;
@@ -72,12 +72,37 @@ pub(super) async fn set_limits(
     }
     check_length(length)?;
     let model = quota::known(limiter, model)?;
+    require_one_end(limiter, &model, &limits, length).await?;
     let changes = limits.map(|limit| limit.map_or(Change::Keep, Change::Set));
     let failed = || not_set(&model);
     // Set the end first: otherwise a failure in between would leave a limit without an end.
     limiter.set_limits_expiry(&model, length).await.with_context(failed)?;
     limiter.set_limits(&model, &changes).await.with_context(failed)?;
     Ok(model)
+}
+
+/// Checks that limits which were set before, and stay, have no end and get none: the set limits of
+/// a model end together.
+async fn require_one_end(
+    limiter: &Quota,
+    model: &ModelId,
+    limits: &PerLimit<Option<u64>>,
+    length: Option<Duration>,
+) -> anyhow::Result<()> {
+    let snapshot = limiter.inspect(model).await.with_context(|| not_set(model))?;
+    let holds = limiter.operator_holds().await.with_context(|| not_set(model))?;
+    let stays = |limited: &Limited| {
+        limits[*limited].is_none() && snapshot.for_limit(*limited).set.is_some()
+    };
+    match Limited::ALL.into_iter().find(stays) {
+        Some(other) if length.is_some() || holds.limit_left(model).is_some() => {
+            Err(usage(format!(
+                "the set limits of a model end together, and {} of {model} is set too: set both in one command, or run `tidegate limits clear {model}` first",
+                other.key()
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns a model to its configured limits.
@@ -107,7 +132,7 @@ fn not_set(model: &ModelId) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use tidegate_quota::{Charge, Dimension, Lanes, Limited, Limits, ModelQuota, Options};
+    use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options};
 
     use super::*;
 
@@ -158,6 +183,13 @@ mod tests {
         assert_eq!((is_set().await, left().await), (None, None));
         set(500, 3_600).await.unwrap();
         assert!(is_set().await == Some(500) && left().await.unwrap().as_secs() > 3_500);
+        let calls = PerLimit::from_fn(|limited| (limited == Limited::InFlight).then_some(2));
+        for length in [None, Some(Duration::from_secs(60))] {
+            let both = set_limits(&limiter, "a:b", calls, length).await.unwrap_err().to_string();
+            assert!(both.contains("tpm of a:b is set too"), "{both}");
+        }
+        set(600, 60).await.unwrap();
+        assert!(is_set().await == Some(600) && left().await.unwrap().as_secs() <= 60);
         clear_limits(&limiter, "a:b").await.unwrap();
         assert_eq!((is_set().await, left().await), (None, None));
     }

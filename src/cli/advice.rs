@@ -135,7 +135,7 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
             "the gate opens by itself; if refusals go on, compare the limits of {} with the account's (`tidegate limits set`), and look for other programs that use the account",
             model.map_or("the model", ModelId::as_str)
         ),
-        Some(FailureType::QuotaWait) => "wait, or raise the limit (`tidegate limits set`)".to_owned(),
+        Some(FailureType::QuotaWait) => "`tidegate why` says what it waits for; a limit can be raised (`tidegate limits set`)".to_owned(),
         Some(FailureType::Overloaded) => format!(
             "wait until the provider recovers; until then {pause} stops the documents from using up their retries, and {resume} lets them go on"
         ),

@@ -28,6 +28,9 @@ fn name(field: &Field, flag: &Flag) -> String {
     flag.long.map_or_else(|| field.name.replace('_', "-"), str::to_owned)
 }
 
+/// Stands for a number that is left out.
+const LEFT_OUT: u32 = u32::MAX;
+
 fn argument(field: &Field, flag: &Flag) -> Arg {
     let arg = Arg::new(field.name).help(flag.help);
     let arg = match flag.takes {
@@ -52,9 +55,10 @@ fn argument(field: &Field, flag: &Flag) -> Arg {
         Takes::Number => arg.value_parser(value_parser!(u32)).allow_negative_numbers(true),
         Takes::LargeNumber => arg.value_parser(value_parser!(u64)).allow_negative_numbers(true),
         Takes::Dollars => arg.value_parser(dollars).allow_negative_numbers(true),
-        Takes::NumberOrNothing => {
-            arg.value_parser(value_parser!(u32)).num_args(0..=1).default_missing_value("0")
-        }
+        Takes::NumberOrNothing => arg
+            .value_parser(value_parser!(u32))
+            .num_args(0..=1)
+            .default_missing_value(LEFT_OUT.to_string()),
     };
     let arg = match (flag.takes, flag.short) {
         (Takes::Documents, _) => return arg.required(true),
@@ -142,7 +146,7 @@ fn value(option: &str, takes: Takes, raw: &Value) -> anyhow::Result<Option<Value
             let text = text(option, given)?;
             return Ok(Some(text).filter(|text| !text.is_empty()).map(Value::from));
         }
-        Takes::NumberOrNothing if raw == &Value::from(0) => true.into(),
+        Takes::NumberOrNothing if raw == &Value::from(LEFT_OUT) => true.into(),
         Takes::Turns => turns(option, given)?,
         Takes::List => list(option, given)?,
         Takes::Schema => schema(option, given)?,

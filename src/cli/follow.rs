@@ -79,14 +79,24 @@ pub(super) async fn follow_to_end(
         ));
         return Ok(Outcome::Done);
     };
-    let closed = fleet.temporal.describe(id).await.ok().and_then(|batch| batch.closed);
-    let took = summary::time_taken(&progress, closed);
-    let outcome =
-        summary::show_completed(fleet.config, id, &progress, as_json, at_least, took).await?;
-    if let Some(job) = sample.filter(|_| !as_json) {
-        sample_report::show(fleet.config, job).await?;
+    let shown = async {
+        let closed = fleet.temporal.describe(id).await.ok().and_then(|batch| batch.closed);
+        let took = summary::time_taken(&progress, closed);
+        let outcome =
+            summary::show_completed(fleet.config, id, &progress, as_json, at_least, took).await?;
+        if let Some(job) = sample.filter(|_| !as_json) {
+            sample_report::show(fleet.config, job).await?;
+        }
+        Ok(outcome)
+    };
+    tokio::select! {
+        outcome = shown => outcome,
+        () = signal::stop() => {
+            let told = format!("interrupted; the batch has ended. Show it with: tidegate status {id}");
+            output::print_message(&told);
+            Ok(Outcome::Done)
+        }
     }
-    Ok(outcome)
 }
 
 /// Follows a batch until it has completed; `None` if the user detached, and the batch continues.

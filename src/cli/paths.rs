@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use chrono::{DateTime, Utc};
+use tidegate_workflows::contract::LONGEST_BATCH_ID;
 use url::Url;
 
 use crate::{config::Config, devstack::stack};
@@ -92,14 +93,11 @@ pub(super) fn batch_id(source: &str, now: DateTime<Utc>, chance: u32) -> String 
     format!("{}-{}-{chance:05x}", last_name(source), now.format("%Y%m%d-%H%M%S"))
 }
 
-/// Temporal's limit of an id's length, in bytes.
-const MAX_ID: usize = 1_000;
-
 /// Reads the id of a batch or a call from the command line.
 pub(super) fn parse_id(text: &str) -> Result<String, String> {
     match text.len() {
-        1..=MAX_ID => Ok(text.to_owned()),
-        _ => Err(format!("write an id of 1 to {MAX_ID} bytes")),
+        1..=LONGEST_BATCH_ID => Ok(text.to_owned()),
+        _ => Err(format!("write an id of 1 to {LONGEST_BATCH_ID} bytes")),
     }
 }
 

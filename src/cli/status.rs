@@ -74,7 +74,7 @@ fn rows(seen: &BatchView) -> Vec<(&'static str, String)> {
     if running && batch.cancel_requested {
         rows.push(("cancelled", advice::CANCELLED.to_owned()));
     }
-    rows.extend(batch.started.map(|time| ("started", format::rfc3339(time))));
+    rows.extend(seen.started().map(|time| ("started", format::rfc3339(time))));
     let why = seen.cause.as_ref().map(|cause| ("why", cause.sentence.clone()));
     match &seen.known {
         Known::Progress(progress) => {
@@ -140,7 +140,7 @@ async fn list(fleet: Fleet<'_>, limit: usize, as_json: bool) -> anyhow::Result<(
             figure(|progress| progress.documents),
             figure(|progress| progress.totals.failed),
             figure(|progress| progress.totals.spend.rate_limited),
-            seen.batch.started.map_or_else(dash, format::rfc3339),
+            seen.started().map_or_else(dash, format::rfc3339),
             seen.took().map_or_else(dash, format::duration),
             seen.eta().map_or_else(dash, format::duration),
         ]);

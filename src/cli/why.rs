@@ -4,7 +4,6 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::WaitsFor;
 
 use crate::{
     config::Config,
@@ -164,7 +163,7 @@ fn value(batch: &Batch, look: &Diagnosis) -> Value {
         "backing_off_messages": waits.words,
         "waiting_for_writes": waits.unwritten,
         "waiting_for_resume": waits.paused,
-        "binding": waits.binding.map(WaitsFor::as_str),
+        "binding": waits.binding,
         "next_attempt": waits.next.map(|(first, _)| format::rfc3339(first)),
         "last_attempt": waits.next.map(|(_, last)| format::rfc3339(last)),
         "faults": look.troubles.iter().map(Trouble::value).collect::<Vec<_>>(),

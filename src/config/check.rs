@@ -252,7 +252,7 @@ impl Faults<'_> {
             match (&provider.kind, provider.vendor(name)) {
                 (_, Some(_)) => {}
                 (None, None) => {
-                    let others = Vendor::ALL.into_iter().filter(|vendor| *vendor != Vendor::OPENAI);
+                    let others = Vendor::OWN.into_iter().filter(|vendor| *vendor != Vendor::OPENAI);
                     let others = super::provider::quote_kinds(others);
                     let what =
                         format!("write \"openai\" for anything compatible with it, or {others}");

@@ -61,7 +61,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let vendors = tidegate_providers::Vendor::ALL;
+        let vendors = tidegate_providers::Vendor::OWN;
         Self {
             temporal: Temporal::default(),
             redis: Redis::default(),

@@ -60,7 +60,7 @@ pub fn configure(
     models: &[Simulated],
     key_file: &Path,
 ) {
-    let providers = Vendor::ALL.into_iter().map(|vendor| {
+    let providers = Vendor::OWN.into_iter().map(|vendor| {
         // OpenAI's base URL ends in /v1, as in the vendors' own SDKs.
         let base_url =
             format!("{}{}", simulator.base_url().trim_end_matches('/'), vendor.base_path());

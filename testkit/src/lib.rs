@@ -61,7 +61,8 @@ fn sdks_are_left_out() -> bool {
 }
 
 /// A Python that has the vendors' own SDKs, which `scripts/setup.sh --sdks` fetches into
-/// `.tools/sdks`; `None`, said aloud, where they are not, or `TIDEGATE_SDKS=no` leaves them out.
+/// `.tools/sdks`; `None`, with a line on stderr, if they are missing, or `TIDEGATE_SDKS=no`
+/// leaves them out.
 ///
 /// # Panics
 /// As [`skip`] does, where they are not.
@@ -82,7 +83,7 @@ pub fn python_with_sdks() -> Option<process::Command> {
 }
 
 /// The folder of the vendors' own SDKs for node, which `scripts/setup.sh --sdks` fetches into
-/// `.tools/node` where there is an npm; `None`, said aloud, where they are not, or
+/// `.tools/node` where there is an npm; `None`, with a line on stderr, if they are missing, or
 /// `TIDEGATE_SDKS=no` leaves them out.
 pub fn node_sdks() -> Option<std::path::PathBuf> {
     if sdks_are_left_out() {

@@ -28,7 +28,7 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// `None`, said aloud, where none is installed: see [`skip`].
+    /// `None` if none is installed: see [`skip`].
     pub fn start() -> Option<Self> {
         Self::start_as(&[])
     }

@@ -33,7 +33,7 @@ pub struct Temporal {
 }
 
 impl Temporal {
-    /// Starts one with these dynamic settings (`key=value`). `None`, said aloud, where the
+    /// Starts one with these dynamic settings (`key=value`). `None` if the
     /// Temporal CLI is not installed: see [`skip`].
     pub fn start(settings: &[&str]) -> Option<Self> {
         let Some(cli) = cli() else {

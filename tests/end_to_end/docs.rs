@@ -28,7 +28,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Lines of a page's indented and fenced code blocks, of any language.
+/// Lines of a page's fenced code blocks, of any language.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split("```").skip(1).step_by(2).flat_map(str::lines)
 }

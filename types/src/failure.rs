@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum FailureType {
     /// The provider answered 429 for a limit that refills.
     RateLimited,
-    /// The turn is too far off to hold a slot. No provider call was made.
+    /// The document waits for its turn, a gate, Redis, a budget, or its batch to be resumed. No
+    /// provider call was made.
     QuotaWait,
     /// The provider answered 529 or 503.
     Overloaded,
@@ -168,12 +169,19 @@ impl fmt::Display for WaitsFor {
 
 #[cfg(test)]
 mod tests {
+    use serde::de::{
+        IntoDeserializer as _,
+        value::{self, StrDeserializer},
+    };
+
     use super::*;
 
     #[test]
     fn every_type_is_found_by_its_name() {
         for kind in FailureType::ALL {
             assert_eq!(FailureType::parse(kind.as_str()), Some(kind));
+            let name: StrDeserializer<'_, value::Error> = kind.as_str().into_deserializer();
+            assert_eq!(FailureType::deserialize(name), Ok(kind), "as it is stored");
         }
         assert_eq!(FailureType::parse("Timeout"), None);
     }

@@ -45,6 +45,10 @@ pub const PROCESS_DOCUMENTS: &str = "ProcessDocuments";
 /// workflow. A batch runs as many shards at once as its window needs.
 pub const SHARD_WINDOW: u32 = 500;
 
+/// Longest id of a batch, in bytes: Temporal takes ids of 1,000, and those of its shards, parts and
+/// webhook are longer.
+pub const LONGEST_BATCH_ID: usize = 900;
+
 /// Most shards of a batch that run at once while their documents wait in provider batches: such
 /// shards sleep.
 pub const SLEEPING_SHARDS_AT_ONCE: u32 = 100;

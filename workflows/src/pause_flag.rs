@@ -2,7 +2,7 @@
 //! handed out: workers read it together with the quota. An activity writes it, because a workflow
 //! cannot.
 
-use temporalio_workflow::{WorkflowCancellationToken, WorkflowContext};
+use temporalio_workflow::{WorkflowCancellationToken, WorkflowContext, workflows};
 
 use crate::{
     contract::{Activities, MarkPaused},
@@ -28,12 +28,19 @@ pub(crate) async fn keep<W>(
         }
         raised = !raised;
         let mark = MarkPaused { job: ctx.state(|batch| paused(batch).1), paused: raised };
-        // Waits while the flag cannot be written; no document is lost by it.
-        let _ = ctx.execute_activity(Activities::mark_paused, mark, policy::batch(None)).await;
+        // Waits while the flag cannot be written, but not beyond the run's work.
+        let token = WorkflowCancellationToken::new();
+        let options = policy::batch(Some(token.clone()));
+        let mut written =
+            std::pin::pin!(ctx.execute_activity(Activities::mark_paused, mark, options));
+        let mut ended = std::pin::pin!(ctx.wait_condition(&over));
+        workflows::select! {
+            _ = written => {}
+            _ = ended => token.cancel(),
+        }
     }
     if raised {
-        let shielded = policy::batch(Some(WorkflowCancellationToken::new()));
         let mark = MarkPaused { job: ctx.state(|batch| paused(batch).1), paused: false };
-        let _ = ctx.execute_activity(Activities::mark_paused, mark, shielded).await;
+        let _ = ctx.execute_activity(Activities::mark_paused, mark, policy::last_mark()).await;
     }
 }

@@ -34,6 +34,10 @@ pub const CALL_HEARTBEAT: Duration = Duration::from_secs(30);
 /// Time-out of activities that stream through every document: listing, sealing, finishing.
 const BATCH: Duration = Duration::from_secs(6 * 60 * 60);
 
+/// Time for which the end of a run waits until its paused flag is cleared: nothing reads the flag of
+/// an ended run.
+const LAST_MARK: Duration = Duration::from_secs(60);
+
 /// Time-out of one message to a webhook: longer than the receiver may take.
 const WEBHOOK: Duration = Duration::from_secs(60);
 
@@ -113,6 +117,16 @@ pub fn submission(task_queue: &str) -> ActivityOptions {
     let mut options = batch(Some(WorkflowCancellationToken::new()));
     options.task_queue = Some(submission_queue(task_queue));
     options
+}
+
+/// Options of the `tidegate.mark_paused` that clears the flag, also after the workflow was cancelled.
+pub fn last_mark() -> ActivityOptions {
+    let timeouts = ActivityCloseTimeouts::ScheduleToClose(LAST_MARK);
+    ActivityOptions::with_close_timeouts(timeouts)
+        .do_not_eagerly_execute(true)
+        .retry_policy(retry())
+        .cancellation_token(WorkflowCancellationToken::new())
+        .build()
 }
 
 /// Options of `tidegate.notify`: retried for a day, first after 5 s, in the end every half an hour.

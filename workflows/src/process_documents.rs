@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
-    ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy, SyncWorkflowContext,
-    WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult,
-    WorkflowTermination, workflows,
+    ActivityExecutionError, ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy,
+    SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
+    WorkflowResult, WorkflowTermination, workflows,
 };
 
 use crate::{
     contract::{
-        self, Activities, Ended, FailureType, Finish, Finished, Job, Live, Notify, Plan, Progress,
-        SHARD_WINDOW, ShardInput, Totals,
+        self, Activities, Ended, FailureType, Finish, Finished, Job, LONGEST_BATCH_ID, Live,
+        Notify, Plan, Progress, SHARD_WINDOW, ShardInput, Totals,
     },
     failure::{self, failed, termination},
     input::{self, Batch},
@@ -146,6 +146,10 @@ impl ProcessDocuments {
 
     #[run(name = "ProcessDocuments")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Progress> {
+        if ctx.workflow_id().len() > LONGEST_BATCH_ID {
+            let message = format!("the workflow id is longer than {LONGEST_BATCH_ID} bytes");
+            return Err(failed(FailureType::InvalidInput.as_str(), &message));
+        }
         let job = match ctx.state(|batch| {
             batch.input.as_ref().map(|state| state.job.clone()).map_err(Clone::clone)
         }) {
@@ -154,27 +158,31 @@ impl ProcessDocuments {
         };
         Self::plan(ctx, job).await?;
         let work = async {
-            let worked = if ctx.state_mut(Self::take_single_shard) {
-                Self::work(ctx).await
+            let single_shard = if ctx.state_mut(Self::take_single_shard) {
+                Some(Box::pin(shard::run::work(ctx)).await)
             } else {
                 workflows::join!(run::run(ctx), Self::plan_more(ctx));
-                Ok(())
+                None
             };
             ctx.state_mut(|batch| batch.over = true);
-            worked
+            single_shard
         };
         let flag = pause_flag::keep(
             ctx.clone(),
             |batch| (batch.children.paused, batch.children.shard.job.clone()),
             |batch| batch.over,
         );
-        let (worked, ()) = workflows::join!(work, flag);
-        worked?;
+        // The next run gets the state after the flag's end: a signal may come until then.
+        let (single_shard, ()) = workflows::join!(work, flag);
+        let is_over = match single_shard {
+            Some(worked) => Self::end_single_shard(ctx, worked).await,
+            None => true,
+        };
 
         let cancelled = ctx.cancellation_token().is_cancelled();
         let (more, broken) =
             ctx.read(|children: &Children| (!children.has_handed_out(), children.broken.clone()));
-        if more && !cancelled && broken.is_none() {
+        if !is_over || more && !cancelled && broken.is_none() {
             let state = ctx.state(Self::continued);
             ctx.continue_as_new(payload::continue_with(&state)?, ContinueAsNewOptions::default())?;
         }
@@ -360,13 +368,15 @@ impl ProcessDocuments {
         true
     }
 
-    /// Processes the only shard in this workflow.
-    async fn work(ctx: &WorkflowContext<Self>) -> WorkflowResult<()> {
-        let worked = Box::pin(shard::run::work(ctx)).await;
+    /// Finishes the only shard, on which no more work starts. Returns whether it is over; otherwise
+    /// the next run continues it.
+    async fn end_single_shard(
+        ctx: &WorkflowContext<Self>,
+        worked: Result<(), ActivityExecutionError>,
+    ) -> bool {
         let (is_over, worked) = shard::run::wind_up(ctx, worked).await;
         if !is_over {
-            let state = ctx.state(Self::continued);
-            ctx.continue_as_new(payload::continue_with(&state)?, ContinueAsNewOptions::default())?;
+            return false;
         }
         let sealed = shard::run::seal(ctx).await;
         if let Err(error) = worked.and(sealed) {
@@ -375,7 +385,7 @@ impl ProcessDocuments {
                 children.broken = Some(format!("shard 0: {message}"));
             });
         }
-        Ok(())
+        true
     }
 
     /// The state for the next run.

@@ -51,10 +51,6 @@ struct Prompt {
     route: Route,
 }
 
-fn bad(error: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(error.to_string())
-}
-
 #[pymethods]
 impl Caller {
     /// Of `model`, whose provider speaks `vendor`'s API at `base_url`, or at the vendor's own host. The
@@ -72,6 +68,10 @@ impl Caller {
     ) -> PyResult<Self> {
         let (model, vendor) = (model.parse::<ModelId>().map_err(bad)?, self::vendor(vendor)?);
         let url = base_url.unwrap_or_else(|| vendor.base_url("us-east-1"));
+        if url.is_empty() {
+            let provider = model.provider();
+            return Err(bad(format!("\"{provider}\" has no host for all accounts; state its base_url")));
+        }
         let url = url.parse().map_err(|error| bad(format!("base_url \"{url}\": {error}")))?;
         let settings = Settings::new(vendor, url);
         // A server of another name than a vendor's does not get that vendor's key unless it is named.

@@ -9,10 +9,6 @@ use tidegate_types::{Charge, Lane};
 
 use crate::listener::vendor;
 
-fn bad(error: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(error.to_string())
-}
-
 /// One model's section.
 #[derive(FromPyObject)]
 pub(crate) struct Model {

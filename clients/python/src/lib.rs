@@ -15,9 +15,12 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _tidegate {
     use pyo3::{prelude::*, wrap_pyfunction};
+    use tidegate_providers::Vendor;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let vendors: Vec<&str> = Vendor::known().map(Vendor::as_str).collect();
+        module.add("VENDORS", vendors)?;
         let ends = wrap_pyfunction!(super::pending::no_more_calls, module)?;
         module.py().import("atexit")?.call_method1("register", (ends,)).map(drop)
     }

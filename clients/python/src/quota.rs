@@ -21,10 +21,6 @@ pub(crate) struct Quota {
     pub(crate) budgets: Arc<Budgets>,
 }
 
-fn bad(error: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(error.to_string())
-}
-
 fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| bad(format!("{seconds} s is no time")))
 }

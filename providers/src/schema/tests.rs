@@ -299,7 +299,7 @@ mod random {
         /// Every schema has a form, and every answer comes back.
         #[test]
         fn no_schema_makes_it_panic(schema in schemas(), answer in schemas()) {
-            for vendor in Vendor::ALL {
+            for vendor in Vendor::OWN {
                 let _ = dialect(vendor).schema("model", &schema);
                 let _ = dialect(vendor).restored("model", &schema, answer.to_string());
             }

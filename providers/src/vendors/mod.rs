@@ -17,13 +17,13 @@ use crate::{
 impl Vendor {
     /// All vendors that have a name here.
     pub fn known() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::CLOUDS).chain(Self::PRESETS)
+        Self::OWN.into_iter().chain(Self::CLOUDS).chain(Self::PRESETS)
     }
 
     /// The cap of a model's output, in tokens: by this vendor's names, or else by the others',
     /// because gateways serve several vendors' models.
     pub(crate) fn output_cap(self, model: &str) -> Option<u32> {
-        let others = Self::ALL.into_iter().filter(|other| *other != self);
+        let others = Self::OWN.into_iter().filter(|other| *other != self);
         iter::once(self).chain(others).find_map(|vendor| bounds::cap(vendor.0.output_caps, model))
     }
 
@@ -39,7 +39,7 @@ impl Vendor {
 
     /// The error names of all vendors, this one's first.
     pub(crate) fn classifier(self) -> Classifier {
-        let others = Self::ALL.into_iter().filter(|other| *other != self);
+        let others = Self::OWN.into_iter().filter(|other| *other != self);
         Classifier::new(iter::once(self).chain(others).map(|vendor| vendor.0.error_names))
     }
 }

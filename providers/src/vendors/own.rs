@@ -18,7 +18,7 @@ use crate::{
 
 impl Vendor {
     /// Vendors with an API of their own.
-    pub const ALL: [Self; 4] = [Self::ANTHROPIC, Self::OPENAI, Self::GEMINI, Self::BEDROCK];
+    pub const OWN: [Self; 4] = [Self::ANTHROPIC, Self::OPENAI, Self::GEMINI, Self::BEDROCK];
 
     /// Anthropic Messages.
     ///

@@ -5,6 +5,7 @@ use super::{
     state::{CloseReason, Gate},
 };
 use crate::{
+    conversions::micros,
     numbers::Numbers,
     store::{Hold, Pause},
 };
@@ -12,7 +13,7 @@ use crate::{
 impl Mechanism {
     /// Closes the gate, never for less time than before. Returns the time for which it is closed.
     pub(crate) fn close_gate(&mut self, pause: &Pause, longest: f64, closed: CloseReason) -> f64 {
-        let until = self.at + crate::conversions::micros(pause.length).min(longest);
+        let until = self.at + micros(pause.length).min(longest);
         let before = self.gate.as_ref().map_or(0.0, |gate| gate.until);
         if until > before {
             self.gate = Some(Gate { until, closed, probe: None, reason: pause.reason.clone() });

@@ -4,6 +4,7 @@ use super::{
     Gate, LaneState, Mechanism, Obstacle, Terms, queue::QueuePosition, state::CloseReason,
 };
 use crate::{
+    conversions::index,
     dimension::Dimension,
     numbers::{GRAIN, Numbers},
     plan::{Allowance, Units},
@@ -139,7 +140,7 @@ impl Mechanism {
     /// Time until the amount `over` has left the window.
     fn until_freed(&self, terms: &Terms<'_>, it: Dimension, over: f64, rate: f64) -> f64 {
         let (mut left, mut wait) = (over, 0.0);
-        let walk = crate::conversions::index(terms.numbers.walk);
+        let walk = index(terms.numbers.walk);
         for (at, id) in self.ledger.iter().take(walk) {
             if left <= 0.0 {
                 break;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{dimension::PerDimension, numbers::Numbers, plan::Units};
+use crate::{conversions::index, dimension::PerDimension, numbers::Numbers, plan::Units};
 
 /// One observation of the provider.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,7 +78,7 @@ impl Log {
         self.urgent |= matches!(observation, Observation::Refused { .. });
         self.kept.push_back(observation);
         self.pushed += 1;
-        if self.kept.len() > crate::conversions::index(numbers.logged) {
+        if self.kept.len() > index(numbers.logged) {
             self.kept.pop_front();
         }
     }
@@ -96,9 +96,7 @@ impl Log {
     }
 
     pub(super) fn trim(&mut self, end: u64) {
-        let unread = crate::conversions::index(crate::conversions::float(
-            self.pushed - end.min(self.pushed),
-        ));
+        let unread = usize::try_from(self.pushed.saturating_sub(end)).unwrap_or(usize::MAX);
         while self.kept.len() > unread {
             self.kept.pop_front();
         }

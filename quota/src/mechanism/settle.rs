@@ -8,7 +8,7 @@ use super::{
     state::{Before, CloseReason, Condition, Entry, Spent},
 };
 use crate::{
-    conversions::{float, micros, whole},
+    conversions::{float, index, micros, whole},
     dimension::{Amounts, Dimension, PerDimension},
     model::ModelQuota,
     numbers::Numbers,
@@ -194,7 +194,7 @@ impl Mechanism {
     pub(crate) fn begin_with(&mut self, terms: &Terms<'_>, drawn: &Units, total: &Units) {
         self.drawn = *drawn;
         let (count, now) = (terms.numbers.walk, self.at);
-        for back in (0..crate::conversions::index(count)).rev() {
+        for back in (0..index(count)).rev() {
             let entry = Entry {
                 admitted: now - terms.window * float(back as u64) / count,
                 lane: 0,

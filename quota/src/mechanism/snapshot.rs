@@ -4,7 +4,7 @@ use tidegate_types::Lane as Named;
 
 use super::{LaneState, Mechanism, Terms, state::CloseReason};
 use crate::{
-    conversions::{duration, whole},
+    conversions::{duration, float, whole},
     dimension::PerDimension,
     lanes::Share,
     numbers::GRAIN,
@@ -15,8 +15,8 @@ impl Mechanism {
     /// The snapshot without the policy's knowledge.
     pub(crate) fn snapshot(&self, terms: &Terms<'_>) -> Snapshot {
         let above = |amount: f64| whole(amount.max(0.0).ceil());
-        let calls = crate::conversions::float(self.ledger.len() as u64);
-        // In the scripts' order, because it is rounded.
+        let calls = float(self.ledger.len() as u64);
+        // Divided in the same order as in the scripts, so that rounding gives the same.
         let mean = if self.progress > 0.0 { self.progress / GRAIN / calls } else { 1.0 };
         let waiting = |work: f64| work / mean;
         let lane =

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Configured;
 use crate::{
-    conversions::whole,
+    conversions::{duration, float, whole},
     dimension::{Change, Dimension, Limited, PerDimension, PerLimit},
     numbers::Numbers,
     plan::{Plan, Reasoned, Why},
@@ -98,7 +98,7 @@ impl Known {
         numbers: &Numbers,
         now: f64,
     ) -> Self {
-        let part = 1.0 / crate::conversions::float(parts.max(1));
+        let part = 1.0 / float(parts.max(1));
         let by = now - self.at;
         let mut known = *self;
         known.move_by(by);
@@ -162,7 +162,7 @@ impl Known {
         configured: &Configured,
         numbers: &Numbers,
     ) -> Option<Reasoned> {
-        let set = crate::conversions::float(self.set.window[it]);
+        let set = float(self.set.window[it]);
         let (stated, why) =
             if set > 0.0 { (set, Why::Set) } else { (configured.limit(it), Why::Configured) };
         if stated <= 0.0 {
@@ -174,7 +174,7 @@ impl Known {
     }
 
     pub(super) fn concurrent(&self, configured: &Configured) -> f64 {
-        let set = crate::conversions::float(self.set.in_flight);
+        let set = float(self.set.in_flight);
         if set > 0.0 { set } else { configured.concurrent() }
     }
 
@@ -194,7 +194,7 @@ impl Known {
         }
         let set = self.set.in_flight;
         snapshot.in_flight.set = (set > 0).then_some(set);
-        snapshot.horizon = crate::conversions::duration(plan.horizon);
+        snapshot.horizon = duration(plan.horizon);
         snapshot
     }
 

@@ -6,6 +6,7 @@ use std::{fmt, time::Duration};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use tidegate_quota::{Limited, PerLimit, Quota};
+use tidegate_workflows::input;
 
 use crate::{
     cli::{actions, format, snapshot::SnapshotCache},
@@ -114,8 +115,7 @@ impl Action {
             What::Cancel => temporal.cancel(batch).await,
             What::Retry => {
                 let input = temporal.first_input(batch).await?;
-                let input = serde_json::from_value(input)
-                    .context("this version cannot read the batch's input; update tidegate")?;
+                let input = input::read(input).map_err(anyhow::Error::msg)?;
                 match temporal.start(batch, &input).await? {
                     true => Ok(()),
                     false => bail!("{batch} runs; what fails is asked again when it has ended"),

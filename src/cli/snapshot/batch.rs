@@ -138,9 +138,15 @@ impl BatchView {
         if self.is_paused() { "paused" } else { status_name(self.batch.status) }
     }
 
+    /// Its start; `batch.started` is that of its last run.
+    pub(in crate::cli) fn started(&self) -> Option<SystemTime> {
+        let stated = self.progress().and_then(|it| format::parse_time(it.started_at.as_deref()));
+        stated.or(self.batch.started)
+    }
+
     pub(in crate::cli) fn took(&self) -> Option<Duration> {
         let until = self.batch.closed.unwrap_or_else(SystemTime::now);
-        until.duration_since(self.batch.started?).ok()
+        until.duration_since(self.started()?).ok()
     }
 
     /// The time until it is done; `None` if unknown, because it is paused or stands still.

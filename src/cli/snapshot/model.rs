@@ -20,8 +20,8 @@ use crate::cli::{
     trouble::Trouble,
 };
 
-/// From this use on, a limit counts as binding: pacing keeps the rest free.
-const FULL: f64 = 0.9;
+/// From this use on, a limit holds calls back: pacing keeps the rest free.
+pub(super) const BINDS: f64 = 0.9;
 
 /// A binding limit that refusals have reduced below this fraction is mentioned.
 const MUCH_CUT: f64 = 0.9;
@@ -338,7 +338,7 @@ pub(in crate::cli) fn binds(
     let limits = limits(model, snapshot);
     let fullest = limits.iter().max_by(|a, b| a.part().total_cmp(&b.part()))?;
     let waiting: u64 = snapshot.lanes.iter().map(|lane| lane.waiting).sum();
-    let is_full = fullest.part() >= FULL || waiting > 0;
+    let is_full = fullest.part() >= BINDS || waiting > 0;
     let name = fullest.limited.name();
     is_full.then(|| {
         let bound = if fullest.used > fullest.effective_limit {
@@ -352,7 +352,7 @@ pub(in crate::cli) fn binds(
             return bound;
         }
         let part = percent(snapshot.factor);
-        format!("{bound}; refusals have cut the limit to {part}; it comes back by 1 % a minute, sooner where headers show room, and at once by `tidegate limits clear {}`", model.id)
+        format!("{bound}; refusals have cut the limit to {part}; 2.5 % of the limit come back every two minutes, more where headers show room, all at once by `tidegate limits clear {}`", model.id)
     })
 }
 

@@ -1,13 +1,13 @@
 //! One sentence about the fleet: the most serious fact first.
 
-use super::{batch::BatchView, model::ModelView};
+use super::{
+    batch::BatchView,
+    model::{BINDS, ModelView},
+};
 use crate::cli::{
     failed,
     format::{count, duration, percent},
 };
-
-/// From this use on, a limit holds calls back.
-const BINDS: f64 = 0.9;
 
 pub(super) fn summarize(
     models: &[ModelView],

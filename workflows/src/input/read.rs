@@ -66,7 +66,7 @@ impl Word for Deadline {
         "a time such as \"2026-12-01T08:00:00Z\" or a span such as \"12h\"";
 
     fn read(text: &str) -> Option<Self> {
-        let since_1970 = humantime::parse_rfc3339_weak(text)
+        let since_1970 = humantime::parse_rfc3339(text)
             .ok()
             .and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
         if let Some(at) = since_1970 {

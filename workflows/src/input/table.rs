@@ -286,7 +286,7 @@ pub const FIELDS: &[Field] = &[
     Field::new(
         "pack",
         "none",
-        "put up to so many small documents into one call, or with `true` as many as tidegate chooses: useful if requests are scarcer than tokens",
+        "put up to this number of small documents into one call, or with `true` as many as tidegate chooses: useful if requests are scarcer than tokens",
     )
     .flag(Flag::new(
         Takes::NumberOrNothing,
@@ -316,7 +316,7 @@ pub const FIELDS: &[Field] = &[
     Field::new(
         "sample",
         "none",
-        "only so many documents, drawn at random from every kind and size. The same instructions draw the same documents for every model; the whole batch, later and into the same output, does not buy them again",
+        "only this number of documents, drawn at random from every kind and size. The same instructions draw the same documents for every model; the whole batch, later and into the same output, does not buy them again",
     )
     .flag(Flag::new(
         Takes::Number,

@@ -20,7 +20,7 @@ _UNSENT = frozenset(
 
 
 class Permit:
-    """Leave for one call. Say what it came to: without a word, what was reserved stays charged."""
+    """Permission for one call. Report its use with `usage` or `answered`: otherwise all that was reserved stays charged."""
 
     def __init__(self, model: str, vendor: str, rust: _Permit) -> None:
         self.model = model

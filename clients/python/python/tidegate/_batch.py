@@ -93,7 +93,7 @@ async def run(
 
     :param instructions: what to do with each document. None where the others of the fields say it: ``messages``,
         or ``task="embed"``, which makes vectors.
-    :param model: who is asked. None with ``route``.
+    :param model: the model. Leave it out with ``route``.
     :param client: a connected ``temporalio`` client; without it, by Temporal's environment and
         configuration file, as every SDK of it.
     :param fields: the other fields of the batch's input: ``lane``, ``schema``, ``max_output_tokens``, …

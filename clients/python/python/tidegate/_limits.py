@@ -8,11 +8,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from . import _tidegate
+
 #: Vendors whose API, errors and charging rules are known.
-VENDORS = frozenset(
-    "anthropic openai gemini bedrock mistral groq together fireworks deepseek xai openrouter ollama vllm cerebras"
-    " deepinfra moonshot".split()
-)
+VENDORS = frozenset(_tidegate.VENDORS)
 
 #: As the program reads them.
 _UNITS = {

@@ -1,6 +1,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
+VENDORS: list[str]
+
 _Headers = Sequence[tuple[str, str]]
 
 @final
