@@ -85,7 +85,7 @@ impl BatchEndpoint {
     /// of the batch, and the documents are not available here to find quotations.
     fn refused(&self, reply: &Reply) -> Error {
         let context = self.context();
-        let envelope = Envelope::read(&reply.body);
+        let envelope = Envelope::read(&reply.utf8());
         let is_known = context.knows(reply.status, &envelope);
         let name = envelope.codes.first().or_else(|| envelope.types.first());
         let name = name.filter(|_| is_known).map_or_else(String::new, |name| format!(" {name}"));

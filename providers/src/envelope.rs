@@ -88,7 +88,7 @@ impl Envelope {
     /// Reads any bytes; plain text that is not JSON becomes a message.
     pub(crate) fn read(body: &[u8]) -> Self {
         let mut envelope = Self::default();
-        match serde_json::from_slice::<Value>(body) {
+        match json::lenient(body) {
             Ok(value) => envelope.visit(&value, 0),
             Err(_) => {
                 let text = String::from_utf8_lossy(body);
@@ -339,6 +339,16 @@ mod tests {
         }
         assert_eq!(read(&json!({"error":{"code":429,"message":"x"}})).status, Some(429));
         assert_eq!(read(&json!({"error":"model not found"})).messages, ["model not found"]);
+    }
+
+    #[test]
+    fn faults_of_json_that_are_tolerated_in_an_answer_are_in_an_error() {
+        for body in [
+            &b"{\"error\":{\"code\":\"insufficient_quota\",\"score\":NaN}}"[..],
+            b"\xef\xbb\xbf{\"error\":{\"code\":\"insufficient_quota\",\"message\":\"\xff\"}}",
+        ] {
+            assert_eq!(Envelope::read(body).codes, ["insufficient_quota"]);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //!   of calls that take seconds. It also avoids calls that fail with an unknown outcome because an
 //!   idle connection died.
 
-use std::{error::Error as _, fmt, time::Duration};
+use std::{borrow::Cow, error::Error as _, fmt, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
@@ -106,7 +106,22 @@ impl Reply {
         if self.cut.is_some() {
             return Err("it is not whole");
         }
-        crate::json::lenient(&self.body)
+        crate::json::lenient(&self.utf8())
+    }
+
+    /// The body in UTF-8. JSON is UTF-8 whatever its type declares (RFC 8259, 8.1), and only a body that
+    /// is not is read in the declared charset.
+    pub(crate) fn utf8(&self) -> Cow<'_, [u8]> {
+        let declared = || {
+            let kind = self.headers.get(header::CONTENT_TYPE)?.to_str().ok()?.to_ascii_lowercase();
+            let (_, charset) = kind.split_once("charset=")?;
+            let name = charset.split(';').next()?.trim_matches(['"', ' ']);
+            encoding_rs::Encoding::for_label(name.as_bytes())
+        };
+        match std::str::from_utf8(&self.body).err().and_then(|_| declared()) {
+            Some(charset) => Cow::Owned(charset.decode(&self.body).0.into_owned().into_bytes()),
+            None => Cow::Borrowed(&self.body),
+        }
     }
 }
 
@@ -441,4 +456,27 @@ fn root_cause(error: &reqwest::Error) -> String {
         cause = Some(inner);
     }
     cause.map_or_else(|| "the HTTP client failed".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing;
+
+    #[test]
+    fn a_body_that_is_not_utf_8_is_read_in_its_charset() {
+        let latin = b"{\"a\":\"Gr\xf6\xdfe\"}";
+        for (kind, body) in [
+            ("application/json; charset=ISO-8859-1", &latin[..]),
+            ("application/json; Charset=\"iso-8859-1\"; v=1", &latin[..]),
+            ("application/json; charset=ISO-8859-1", "{\"a\":\"Größe\"}".as_bytes()),
+            ("application/json", "{\"a\":\"Größe\"}".as_bytes()),
+        ] {
+            let reply = testing::reply(200, &[("content-type", kind)], body);
+            assert_eq!(reply.json(), Ok(json!({"a": "Größe"})), "{kind}");
+        }
+        let undeclared = testing::reply(200, &[("content-type", "application/json")], &latin[..]);
+        assert_eq!(undeclared.json(), Ok(json!({"a": "Gr\u{fffd}\u{fffd}e"})));
+    }
 }

@@ -39,7 +39,7 @@ impl<'a> Context<'a> {
     /// The error of a reply whose status is no success. If the body is cut, unreadable or missing,
     /// the status decides.
     pub(crate) fn refused(self, reply: &Reply) -> Error {
-        let mut envelope = Envelope::read(&reply.body);
+        let mut envelope = Envelope::read(&reply.utf8());
         // AWS: `ThrottlingException:http://internal.amazon.com/…`.
         let class = wait_hint::text(&reply.headers, "x-amzn-errortype")
             .and_then(|class| class.split(':').next());
@@ -51,7 +51,7 @@ impl<'a> Context<'a> {
     /// requests a 404 concerns another resource: a deleted batch, or a missing list.
     pub(crate) fn refused_call(self, reply: &Reply) -> Error {
         let is_about_the_model =
-            classify::is_about_the_model(reply.status, &Envelope::read(&reply.body));
+            classify::is_about_the_model(reply.status, &Envelope::read(&reply.utf8()));
         let error = self.refused(reply);
         match error.kind {
             Kind::InvalidRequest if is_about_the_model => {

@@ -70,6 +70,8 @@ impl Stream {
         if std::mem::take(&mut self.is_passed_over) {
             return;
         }
+        // A byte order mark may precede the first line.
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
         let Some(event) = line.strip_prefix(b"data:") else { return };
         if event.trim_ascii() == b"[DONE]" {
             self.is_over = true;

@@ -189,6 +189,10 @@ fn a_stream_tells_its_use_wherever_it_is_cut() {
     let mut silent = Stream::new(Vendor::OPENAI, 200, HeaderMap::new());
     silent.hear(b"data: {\"choices\": []}\n");
     assert_eq!(silent.finish().unwrap().usage, None);
+    let mut marked = Stream::new(Vendor::OPENAI, 200, HeaderMap::new());
+    let usage = r#"{"usage": {"prompt_tokens": 7, "completion_tokens": 1}}"#;
+    marked.hear(format!("\u{feff}data: {usage}\n\n").as_bytes());
+    assert_eq!(marked.finish().unwrap().usage.map(|usage| usage.input()), Some(7));
 }
 
 /// A stream that reports no usage, or was broken off before it did.
