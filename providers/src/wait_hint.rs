@@ -6,22 +6,34 @@
 //! | source | grammar |
 //! |---|---|
 //! | `retry-after-ms` | decimal number, milliseconds |
-//! | `retry-after` | decimal number, seconds; or an HTTP date |
+//! | `retry-after` | decimal number, seconds; an HTTP date; "12s"; RFC 3339 |
+//! | `x-ai-ratelimit-retry-after` (Kong) | decimal number, seconds |
 //! | `RetryInfo.retryDelay` in the body | protobuf duration: "26s", "45.578569677s" |
 //! | `retry_after`, `retryAfter`, `retry_after_seconds`, `resets_in_seconds` in the body | seconds |
 //! | `x-amz-retry-after` | decimal number, milliseconds |
 //! | `x-ratelimit-reset-after` | decimal number, seconds |
-//! | message | "try again in 41.724s", "retry in 6m0s", "retry after 7 seconds", "wait for 7 seconds", "resets in ~7s" |
-//! | message | "resets at 2026-12-01T12:00:00Z" |
+//! | message | "try again in 41.724s", "retry in 6m0s", "retry after: 7 seconds", "wait for 7 seconds", "resets in ~7s" |
+//! | message | "resets at 2026-12-01T12:00:00Z", "resets at: 2026-12-01 12:00:00 UTC" |
 //! | message | "regain access on 2026-12-01 at 00:00 UTC" |
+//! | message | "replenished in 2.11:53:40" (Azure API Management) |
 //! | `x-ratelimit-reset`, as a header or within the body | seconds or milliseconds since 1970 |
 //!
-//! Other reset headers are no hints: they state the time until a limit is full again, which is much
-//! longer than the time until the next call fits.
+//! A 429 without any of these waits for the end of the window that is used up, if the reply names it
+//! ([`end_of_window`]):
+//!
+//! | header | grammar |
+//! |---|---|
+//! | `ratelimit` (IETF draft) | `"api";r=0;t=55`, before draft 8 `limit=100, remaining=0, reset=55` |
+//! | `ratelimit-reset` (Kong, IETF draft up to 6) | decimal number, seconds |
+//! | `x-ratelimit-reset` (Envoy, Together) | decimal number, seconds |
+//! | `ratelimitbysize-reset` (Mistral) | decimal number, seconds |
+//!
+//! Reset headers of buckets, such as OpenAI's, are no hints: they state the time until a limit is full
+//! again, which is much longer than the time until the next call fits.
 
 use std::time::Duration;
 
-use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
 use http::HeaderMap;
 
 use crate::envelope::Envelope;
@@ -39,12 +51,35 @@ pub(crate) fn read(
     let header = |name| text(headers, name);
     None.or_else(|| decimal(header("retry-after-ms")?, 0.001))
         .or_else(|| decimal(header("retry-after")?, 1.0))
-        .or_else(|| until(http_date(header("retry-after")?)?, now))
+        .or_else(|| until(moment(header("retry-after")?)?, now))
+        .or_else(|| units(header("retry-after")?).and_then(believable))
+        .or_else(|| decimal(header("x-ai-ratelimit-retry-after")?, 1.0))
         .or_else(|| decimal(envelope.retry_delay.as_deref()?.strip_suffix('s')?, 1.0))
         .or_else(|| decimal(header("x-amz-retry-after")?, 0.001))
         .or_else(|| decimal(header("x-ratelimit-reset-after")?, 1.0))
         .or_else(|| envelope.messages.iter().find_map(|message| in_message(message, now)))
         .or_else(|| until(epoch(header("x-ratelimit-reset").or(envelope.reset.as_deref())?)?, now))
+}
+
+/// The time until the end of the window of a limit that a reply states to be used up.
+pub(crate) fn end_of_window(headers: &HeaderMap) -> Option<Duration> {
+    let header = |name| text(headers, name);
+    None.or_else(|| of_spent_policy(header("ratelimit")?))
+        .or_else(|| decimal(header("ratelimit-reset")?, 1.0))
+        .or_else(|| decimal(header("x-ratelimit-reset")?, 1.0))
+        .or_else(|| decimal(header("ratelimitbysize-reset")?, 1.0))
+}
+
+/// The reset of the first policy with nothing left, in the header `ratelimit`.
+fn of_spent_policy(text: &str) -> Option<Duration> {
+    fn value<'a>(policy: &'a str, name: &str) -> Option<&'a str> {
+        let mut parts = policy.split([';', ',']).map(str::trim);
+        parts.find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
+    }
+    let before_draft_8 = [(text, "remaining", "reset")].into_iter();
+    let policies = text.split(',').map(|policy| (policy, "r", "t")).chain(before_draft_8);
+    let mut spent = policies.filter(|(policy, left, _)| value(policy, left) == Some("0"));
+    spent.find_map(|(policy, _, reset)| decimal(value(policy, reset)?, 1.0))
 }
 
 /// The provider's clock from its `date` header; without one, ours. Differences to its other times
@@ -77,6 +112,20 @@ fn http_date(text: &str) -> Option<DateTime<Utc>> {
     httpdate::parse_http_date(text).ok().map(DateTime::from)
 }
 
+/// A moment as an HTTP date, by RFC 3339, or by it without its `T` and zone, which then is UTC.
+fn moment(text: &str) -> Option<DateTime<Utc>> {
+    let rfc_3339 = || {
+        let first = text.split([' ', ',']).next()?.trim_end_matches('.');
+        DateTime::parse_from_rfc3339(first).ok().map(|moment| moment.to_utc())
+    };
+    let plain = || {
+        NaiveDateTime::parse_from_str(text.get(..19)?, "%Y-%m-%d %H:%M:%S")
+            .ok()
+            .map(|it| it.and_utc())
+    };
+    http_date(text).or_else(rfc_3339).or_else(plain)
+}
+
 /// A time since 1970, in seconds or milliseconds; smaller numbers are rejected.
 fn epoch(text: &str) -> Option<DateTime<Utc>> {
     let number: i64 = text.split('.').next()?.parse().ok()?;
@@ -105,9 +154,9 @@ pub(crate) fn units(text: &str) -> Option<Duration> {
         let letters = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
         let unit = match &after[..letters] {
             "d" | "day" | "days" => 86_400.0,
-            "h" | "hour" | "hours" => 3600.0,
-            "m" | "min" | "minute" | "minutes" => 60.0,
-            "s" | "sec" | "second" | "seconds" => 1.0,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
             "ms" | "millisecond" | "milliseconds" => 0.001,
             "us" | "µs" | "μs" => 1e-6,
             "ns" => 1e-9,
@@ -121,15 +170,28 @@ pub(crate) fn units(text: &str) -> Option<Duration> {
     any.then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
 }
 
+/// Parses `[d.]hh:mm:ss` at the beginning of a text.
+fn clock_face(text: &str) -> Option<Duration> {
+    let text = text.split(' ').next()?.trim_end_matches(['.', ',']);
+    let (days, time) = text.split_once('.').unwrap_or(("0", text));
+    let mut parts = days.split(':').chain(time.split(':')).map(|part| part.parse::<u64>().ok());
+    let [days, hours, minutes, seconds] =
+        [parts.next()??, parts.next()??, parts.next()??, parts.next()??];
+    let hours = days.checked_mul(24)?.checked_add(hours)?;
+    let minutes = hours.checked_mul(60)?.checked_add(minutes)?;
+    Some(Duration::from_secs(minutes.checked_mul(60)?.checked_add(seconds)?))
+}
+
 /// Phrases before a wait. Not "after": "timed out after 600 seconds".
-const BEFORE_WAIT: [&str; 7] = [
-    "try again in ",
-    "retry in ",
-    "retry after ",
-    "again after ",
-    "resets in ",
-    "reset in ",
-    "wait ",
+const BEFORE_WAIT: [&str; 8] = [
+    "try again in",
+    "retry in",
+    "retry after",
+    "again after",
+    "resets in",
+    "reset in",
+    "replenished in",
+    "wait",
 ];
 
 /// Words between such a phrase and the wait.
@@ -138,24 +200,25 @@ const ROUGHLY: [&str; 4] = ["for ", "about ", "approximately ", "~"];
 fn in_message(message: &str, now: DateTime<Utc>) -> Option<Duration> {
     // ASCII only, so that positions in it match the message.
     let lower = message.to_ascii_lowercase();
-    let after = |phrase: &str| lower.get(lower.find(phrase)? + phrase.len()..);
+    let after = |phrase: &str| {
+        let rest = &lower[lower.find(phrase)? + phrase.len()..];
+        rest.starts_with([' ', ':']).then(|| rest.trim_start_matches([' ', ':']))
+    };
     let wait = |phrase: &&str| {
         let mut rest = after(phrase)?;
         for word in ROUGHLY {
             rest = rest.strip_prefix(word).unwrap_or(rest);
         }
-        units(rest).and_then(believable)
+        units(rest).or_else(|| clock_face(rest)).and_then(believable)
     };
     let date = || {
-        let date = after("regain access on ")?.get(..10)?;
+        let date = after("regain access on")?.get(..10)?;
         let date = NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?;
         until(date.and_time(NaiveTime::MIN).and_utc(), now)
     };
-    let moment = || {
-        let moment = after("resets at ")?.split([' ', ',']).next()?.trim_end_matches('.');
-        until(DateTime::parse_from_rfc3339(moment).ok()?.to_utc(), now)
-    };
-    BEFORE_WAIT.iter().find_map(wait).or_else(date).or_else(moment)
+    // RFC 3339 also allows small letters.
+    let resets_at = || until(moment(after("resets at")?)?, now);
+    BEFORE_WAIT.iter().find_map(wait).or_else(date).or_else(resets_at)
 }
 
 #[cfg(test)]
@@ -189,6 +252,9 @@ mod tests {
             (&[("retry-after", "inf")],                                  None),
             (&[("retry-after", "99999999999999999999999")],              None), // more than a year
             (&[("retry-after", "soon")],                                 None),
+            (&[("retry-after", "12s")],                                  Some(12_000)),
+            (&[("retry-after", "2026-11-20T12:00:40Z")],                 Some(40_000)),
+            (&[("x-ai-ratelimit-retry-after", "9")],                     Some(9_000)), // Kong
             (&[("retry-after", "2"), ("x-amz-retry-after", "900")],      Some(2_000)),
             (&[("x-amz-retry-after", "900")],                            Some(900)),
             (&[("x-ratelimit-reset-after", "97")],                       Some(97_000)),
@@ -197,6 +263,26 @@ mod tests {
         for (pairs, expected) in cases {
             let wait = read(&headers(pairs), &Envelope::default(), now())
                 .map(|wait| wait.as_millis() as u64);
+            assert_eq!(wait, *expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_used_up_ends_at_its_reset() {
+        let cases: &[(Pairs, Option<u64>)] = &[
+            (&[("ratelimit", r#""api";r=0;t=55"#)], Some(55)),
+            (&[("ratelimit", r#""day";r=7;t=3000, "minute";r=0;t=12"#)], Some(12)),
+            (&[("ratelimit", r#""api";r=3;t=55"#)], None),
+            (&[("ratelimit", "limit=100, remaining=0, reset=50")], Some(50)),
+            (&[("ratelimit", "limit=100, remaining=5, reset=50")], None),
+            (&[("ratelimit-remaining", "0"), ("ratelimit-reset", "17")], Some(17)),
+            (&[("x-ratelimit-limit", "10, 10;w=60"), ("x-ratelimit-reset", "23")], Some(23)),
+            (&[("ratelimitbysize-reset", "28")], Some(28)),
+            // The time until a bucket is full.
+            (&[("x-ratelimit-reset-tokens", "6m0s")], None),
+        ];
+        for (pairs, expected) in cases {
+            let wait = end_of_window(&headers(pairs)).map(|wait| wait.as_secs());
             assert_eq!(wait, *expected, "{pairs:?}");
         }
     }
@@ -237,8 +323,14 @@ mod tests {
             ("Please try again in 1 minute and 30 seconds.",             Some(90_000)),
             ("Please try again in 1 minute, 30 seconds, or later.",      Some(90_000)),
             ("Please try again in 1d2h3m.",                              Some(1_563 * 60_000)),
+            ("Please retry in 1 hr 2 mins 3 secs",                       Some(3_723_000)),
             ("Limit reached, resets at 2026-11-20T12:01:37Z.",           Some(97_000)),
             ("Limit reached, resets at noon",                            None),
+            ("Limit resets at: 2026-11-20 12:00:25 UTC",                 Some(25_000)), // LiteLLM
+            ("Too many requests. Retry after: 15 seconds",               Some(15_000)),
+            ("Out of quota. Quota will be replenished in 01:23:45.",     Some(5_025_000)),
+            ("Out of quota. Quota will be replenished in 2.11:53:40.",   Some(215_620_000)),
+            ("Retry-After=15 seconds, waited 9 seconds",                 None),
             ("Please wait for the other request",                        None),
             ("Request timed out after 600 seconds",                      None),
             ("Please try again in 0s.",                                  None),
@@ -275,7 +367,8 @@ mod tests {
         fn no_text_makes_it_panic(text in "(try again in |wait for ~|resets at |regain access on )?[0-9hmsµ.é -]{0,30}.{0,20}") {
             read(&HeaderMap::new(), &envelope(&text), now());
             decimal(&text, 0.001);
-            http_date(&text);
+            moment(&text);
+            of_spent_policy(&text);
         }
     }
 }
