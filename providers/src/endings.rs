@@ -139,6 +139,7 @@ const GIGACHAT: &str = "https://developers.sber.ru/docs/ru/gigachat/api/referenc
 const WATSONX: &str =
     "https://ibm.github.io/watsonx-ai-node-sdk/interfaces/0_1_x.WatsonXAI.TextGenResult-1.html";
 const COHERE: &str = "https://docs.cohere.com/v1/reference/chat";
+const COHERE_2: &str = "https://docs.cohere.com/reference/chat";
 
 /// Words of vendors that have no table of their own.
 const ELSEWHERE: &[Row] = &[
@@ -152,5 +153,7 @@ const ELSEWHERE: &[Row] = &[
     ("error_toxic", Ending::Refused, COHERE),
     ("error_limit", Ending::Failed(Kind::TooLarge), COHERE),
     ("user_cancel", Ending::Failed(Kind::Transient), COHERE),
+    ("timeout", Ending::Failed(Kind::Timeout), COHERE_2),
+    ("tool_call", Ending::ToolUse, COHERE_2),
     ("max_length", Ending::Cut, "in the code of small servers; no page documents it"),
 ];

@@ -13,7 +13,7 @@ mod phrases;
 use std::time::Duration;
 
 use self::phrases::{
-    AT_ONCE, CAP_EXCEEDS, CAPS, CONTENT, DAILY, EXCEEDS, FILTERED, LENGTHS, LIMITS, MONEY,
+    AT_ONCE, CAP_EXCEEDS, CAPS, CONTENT, DAILY, EXCEEDS, FILTERED, GONE, LENGTHS, LIMITS, MONEY,
     NO_FEATURE, NO_MODEL, NO_MONEY, NOT_IN_PLAN, OF_ALL_DOCUMENTS, PLANS, RATES, REACHED,
     SENSITIVE, SPENT, TEXTS, TOO_LONG, WITHHELD,
 };
@@ -127,9 +127,12 @@ const fn spent_on(statuses: Statuses, span: Span, sign: Sign) -> Row {
 use Sign::{Name, Number, OneOfEach, Says, SaysOne};
 
 const ROWS: &[Row] = &[
-    // A limit of a minute that `DashScope` gives the name of a spent account.
+    // Limits of a minute that `DashScope` and Fireworks give the name of a spent account.
     row(Statuses::TooMany, Says(&["allocated quota exceeded"]), Kind::RateLimited),
     row(Statuses::TooMany, Says(&["error-code#token-limit"]), Kind::RateLimited),
+    row(Statuses::TooMany, Says(&["usage limits. please try again later"]), Kind::RateLimited),
+    // A filter may add that it cost nothing: "No credits were charged".
+    row(Statuses::Final, SaysOne(FILTERED), Kind::ContentRefused),
     // Money: nothing refills it.
     spent(Span::Credit, Name("billing_not_active")),
     spent(Span::Credit, Name("account_deactivated")),
@@ -156,7 +159,7 @@ const ROWS: &[Row] = &[
     spent(Span::Credit, SaysOne(NO_MONEY)),
     spent(Span::Credit, Says(&["exceeded your current quota", "platform.openai.com"])),
     spent(Span::Credit, Says(&["billing account", "is disabled"])),
-    spent(Span::Credit, Says(&["free tier", "exhausted"])),
+    spent(Span::Credit, OneOfEach(&["free tier", "free trial"], &["exhausted"])),
     spent(Span::Key, Says(&["key limit exceeded"])),
     spent(Span::Key, Says(&["key", "total limit"])),
     // Not a context that is too small: the bound on the answer is too large.
@@ -172,6 +175,8 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, SaysOne(TOO_LONG), Kind::TooLarge),
     row(Statuses::Any, Says(&["n_keep", "n_ctx"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "max_new_tokens", "must be <="]), Kind::TooLarge),
+    row(Statuses::Request, Says(&["'body'", "length less than or equal"]), Kind::TooLarge),
+    row(Statuses::Request, Says(&["a maximum of", "pages"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "must have less than", "tokens"]), Kind::TooLarge),
     row(Statuses::Request, SaysOne(OF_ALL_DOCUMENTS), Kind::Unsupported),
     // With a 429, "too many tokens" means those of a minute.
@@ -213,13 +218,14 @@ const ROWS: &[Row] = &[
     spent(Span::Month, OneOfEach(PLANS, REACHED)),
     // Some send a limit that refills as a refusal of the request or the key.
     row(Statuses::Only(&[400, 403]), OneOfEach(RATES, RATES), Kind::RateLimited),
+    // Volcengine: a limit shared by all customers, not ours.
+    row(Statuses::Any, Name("ServerOverloaded"), Kind::Overloaded),
     // Withheld answers.
     row(Statuses::Any, Name("content_filter"), Kind::ContentRefused),
     row(Statuses::Any, Name("data_inspection_failed"), Kind::ContentRefused),
     row(Statuses::Any, Name("DataInspectionFailed"), Kind::ContentRefused),
     row(Statuses::Any, Name("ResponsibleAIPolicyViolation"), Kind::ContentRefused),
     row(Statuses::Request, Number("1301"), Kind::ContentRefused),
-    row(Statuses::Final, SaysOne(FILTERED), Kind::ContentRefused),
     row(Statuses::Final, OneOfEach(SENSITIVE, &["detected", "contain"]), Kind::ContentRefused),
     row(Statuses::Request, Name("invalid_prompt"), Kind::ContentRefused),
     row(Statuses::Any, Name("content_policy_violation"), Kind::ContentRefused),
@@ -263,9 +269,13 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Name("invalid_model"), Kind::UnknownModel),
     row(Statuses::Request, Name("model_decommissioned"), Kind::UnknownModel),
     row(Statuses::Request, Name("model_not_supported"), Kind::UnknownModel),
+    // Groq: the organization has to accept the terms of the model.
+    row(Statuses::Request, Name("model_terms_required"), Kind::UnknownModel),
     row(Statuses::Any, SaysOne(NOT_IN_PLAN), Kind::UnknownModel),
     row(Statuses::Request, SaysOne(NO_MODEL), Kind::UnknownModel),
-    row(Statuses::Request, Says(&["the model", "does not exist"]), Kind::UnknownModel),
+    row(Statuses::Request, Says(&["model ", "does not exist"]), Kind::UnknownModel),
+    row(Statuses::Request, Says(&["model '", "' not found"]), Kind::UnknownModel),
+    row(Statuses::Request, OneOfEach(&["the model "], GONE), Kind::UnknownModel),
     // … and the features that the batch uses.
     row(Statuses::Request, Name("unsupported_parameter"), Kind::Unsupported),
     row(Statuses::Request, Name("unsupported_value"), Kind::Unsupported),
@@ -406,6 +416,29 @@ mod tests {
             (200, r#"{"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#, spent),
             (400, r#"{"error":{"message":"Unable to submit request because the input token count is 1251952 but model only supports up to 1048576."}}"#, large),
             (400, r#"{"error":{"message":"x","code":"model_max_prompt_tokens_exceeded"}}"#, large),
+            // Bedrock, and Anthropic.
+            (400, r#"{"message":"The model returned the following errors: too many total text bytes: 9437184 > 9000000"}"#, large),
+            (400, r#"{"message":"1 validation error detected: Value at 'body' failed to satisfy constraint: Member must have length less than or equal to 25000000"}"#, large),
+            (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"A maximum of 600 PDF pages may be provided."}}"#, large),
+            // OpenRouter: a filter's answer speaks of money.
+            (403, r#"{"error":{"message":"m requires moderation on OpenAI. Your input was flagged for \"violence\". No credits were charged.","code":403}}"#, withheld),
+            (400, r#"{"error":{"message":"litellm.ContentPolicyViolationError: OpenAIException - Your request was rejected."}}"#, withheld),
+            (400, r#"{"error":{"code":"InputTextRiskDetection","message":"The request failed because the input text may contain sensitive information."}}"#, withheld),
+            (429, r#"{"error":{"code":"QuotaExceeded","message":"You have exhausted your free trial quota for the model.","type":"TooManyRequests"}}"#, spent),
+            (429, r#"{"error":{"code":429,"message":"Quota exceeded for aiplatform.googleapis.com/global_generate_content_requests_per_day_per_project_per_base_model with base model: m.","status":"RESOURCE_EXHAUSTED"}}"#, spent),
+            (429, r#"{"error":{"code":"ServerOverloaded","message":"The service is currently unable to handle additional requests.","type":"TooManyRequests"}}"#, Kind::Overloaded),
+            (400, r#"{"error":{"code":"model_terms_required","message":"The model `m` requires terms acceptance."}}"#, Kind::UnknownModel),
+            (400, r#"{"error":{"code":400,"message":"model 'm' not found","type":"invalid_request_error"}}"#, Kind::UnknownModel),
+            (400, r#"{"error":{"code":"1210","message":"max_tokens参数非法：限制数值范围[1,131072]"}}"#, Kind::OutputCapTooLarge),
+            (400, r#"{"error":{"message":"The model m has been deprecated and is no longer available"}}"#, Kind::UnknownModel),
+            (400, r#"{"code":20012,"message":"Model does not exist. Please check it carefully.","data":null}"#, Kind::UnknownModel),
+            (400, r#"{"message":"This model doesn't support the stopSequences field. Remove stopSequences and try again."}"#, Kind::Unsupported),
+            (400, r#"{"code":"Client specified an invalid argument","error":"Model m does not support parameter presencePenalty."}"#, Kind::Unsupported),
+            (400, r#"{"error":{"message":"The provided JSON schema contains features not supported by xgrammar."}}"#, Kind::Unsupported),
+            (400, r#"{"error":{"message":"\"m:4b\" does not support thinking"}}"#, Kind::Unsupported),
+            (400, r#"{"error":{"code":"BadRequest","message":"The chatCompletion operation does not work with the specified model, m."}}"#, Kind::Unsupported),
+            // Fireworks: too many calls.
+            (429, r#"{"error":"Too Many Requests","message":"You have exceeded your usage limits. Please try again later or contact Fireworks to explore dedicated capacity."}"#, Kind::RateLimited),
             (400, r#"{"error":{"message":"tokens in request more than max tokens allowed","code":"1210"}}"#, large),
             (400, r#"{"code":20015,"message":"length of prompt_tokens (83013) must be less than max_seq_len (32768)."}"#, large),
             (400, r#"{"error":{"code":"characters_too_long","message":"the max input characters is 20000"}}"#, large),

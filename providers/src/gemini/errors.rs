@@ -19,8 +19,10 @@ pub(crate) const NAMES: ErrorNames = ErrorNames::Read { by_code, by_type };
 fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
     match code {
         // `GenerateRequestsPerDayPerProjectPerModel-FreeTier`. Such a 429 still carries a RetryInfo
-        // of seconds.
-        _ if code.contains("PerDay") => Some(Kind::QuotaExhausted),
+        // of seconds, and may also name a violated limit of a minute.
+        _ if envelope.codes.iter().any(|code| code.contains("PerDay")) => {
+            Some(Kind::QuotaExhausted)
+        }
         // A limit of zero: the model is not part of this tier.
         _ if code.contains("PerMinute") && envelope.limit_is_zero => Some(Kind::QuotaExhausted),
         // Comes with a 400.

@@ -54,7 +54,7 @@ fn errors() {
         (403, error(403, "PERMISSION_DENIED", "no", json!([])),                         Kind::Unauthorized, None),
         (404, error(404, "NOT_FOUND", "no such model", json!([])),                      Kind::UnknownModel, None),
         (429, error(429, exhausted, "x", minute.clone()),                               Kind::RateLimited, Some(26_000)),
-        (429, json!([error(429, exhausted, "x", minute)]),                              Kind::RateLimited, Some(26_000)),
+        (429, json!([error(429, exhausted, "x", minute.clone())]),                      Kind::RateLimited, Some(26_000)),
         (429, error(429, exhausted, "x", reason),                                       Kind::RateLimited, None),
         (429, error(429, exhausted, "Please retry in 45.578569677s.", json!([])),       Kind::RateLimited, Some(45_578)),
         (429, error(429, exhausted, "Resource has been exhausted (e.g. check quota).", json!([])), Kind::RateLimited, None),
@@ -72,7 +72,11 @@ fn errors() {
     }
     // A used-up day says "retry in 26 s" but returns at midnight Pacific time; a limit of 0 never
     // returns, and money when it is paid.
+    let mut both = minute.clone();
+    let violations = both[0]["violations"].as_array_mut().unwrap();
+    violations.push(day[0]["violations"][0].clone());
     for (message, details, wait) in [
+        ("x", both, Some(3_600)),
         ("x", day, Some(3_600)),
         ("x", none, None),
         ("Your prepayment credits are depleted. Please retry in 26s.", json!([]), None),

@@ -28,6 +28,7 @@ pub(super) const TOO_LONG: &[&str] = &[
     "required for long context",
     "supported sequence length",
     "too large to process",
+    "too many total text bytes",
     // vLLM: a bound on the answer that is computed, because the prompt leaves no room.
     "tokens must be at least 1, got -",
     "超长",
@@ -51,6 +52,7 @@ pub(super) const EXCEEDS: &[&str] = &[
     "must be no more than",
     "must be <=",
     "only supports up to",
+    "is beyond the limit",
     "超过上限",
 ];
 
@@ -80,6 +82,7 @@ pub(super) const CAP_EXCEEDS: &[&str] = &[
     "range of",
     "should be [",
     "tokens you requested exceed",
+    "参数非法",
 ];
 
 /// What pays for calls.
@@ -157,6 +160,7 @@ pub(super) const FILTERED: &[&str] = &[
     "content filter",
     "content management policy",
     "content policy",
+    "contentpolicyviolation",
     "flagged by moderation",
     "inappropriate content",
     "new_sensitive",
@@ -173,12 +177,25 @@ pub(super) const FILTERED: &[&str] = &[
 ];
 
 /// What a filter finds.
-pub(super) const SENSITIVE: &[&str] =
-    &["sensitivecontent", "sensitive content", "sensitive word", "illegaldetected"];
+pub(super) const SENSITIVE: &[&str] = &[
+    "sensitivecontent",
+    "sensitive content",
+    "sensitive information",
+    "sensitive word",
+    "illegaldetected",
+];
 
 /// Limits of a day, in the message of a 429.
-pub(super) const DAILY: &[&str] =
-    &["per day", "per-day", "daily", "/ day", "per 86400s", "24 hours", "requests for today"];
+pub(super) const DAILY: &[&str] = &[
+    "per day",
+    "per-day",
+    "per_day",
+    "daily",
+    "/ day",
+    "per 86400s",
+    "24 hours",
+    "requests for today",
+];
 
 /// A longer limit; not "limited to".
 pub(super) const LIMITS: &[&str] =
@@ -254,10 +271,20 @@ pub(super) const NO_MODEL: &[&str] = &[
     "模型不存在",
 ];
 
+/// A model was withdrawn.
+pub(super) const GONE: &[&str] =
+    &["has been deprecated", "has been retired", "is no longer available"];
+
 /// The model lacks a feature that all documents of a batch use, in one phrase.
 pub(super) const NO_FEATURE: &[&str] = &[
+    "does not support parameter",
+    "does not support thinking",
+    "does not work with the specified model",
+    "features not supported by",
     "is deprecated for this model",
     "method not allowed",
+    "model does not support",
+    "model doesn't support",
     "on-demand throughput",
     "unrecognized request argument",
     "unsupported parameter",
