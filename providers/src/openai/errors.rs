@@ -7,7 +7,7 @@ use http::HeaderMap;
 use crate::{
     classify::ErrorNames,
     envelope::Envelope,
-    error::Kind,
+    error::{Error, Kind, Span},
     observed::{Observed, Window},
     wait_hint,
 };
@@ -101,16 +101,33 @@ fn is_larger_than_limit(message: &str) -> bool {
     }
 }
 
+/// The end of Mistral's headers about requests.
+const REQUESTS_OF_MISTRAL: &str = "req-minute";
+
+/// Mistral refuses each call to a model that the account's plan does not include as a hit limit of a
+/// minute, of no requests.
+pub(crate) fn not_in_plan(error: Error, headers: &HeaderMap) -> Error {
+    let limit = wait_hint::text(headers, &format!("x-ratelimit-limit-{REQUESTS_OF_MISTRAL}"));
+    match (error.kind, limit) {
+        (Kind::RateLimited, Some("0")) => Error {
+            kind: Kind::QuotaExhausted,
+            span: Some(Span::Credit),
+            retry_after: None,
+            ..error
+        },
+        _ => error,
+    }
+}
+
 /// Reads the headers `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, which come with
-/// successes and 429s; Cerebras and Mistral add `-minute` to their names. Groq's headers of requests
-/// are daily (console.groq.com/docs/rate-limits); they are ignored, because limits per minute are
-/// needed.
+/// successes and 429s; Cerebras and Mistral add `-minute` to their names, and Mistral shortens
+/// `requests` to `req`. Groq's headers of requests are daily (console.groq.com/docs/rate-limits); they
+/// are ignored, because limits per minute are needed.
 pub(crate) fn observed(headers: &HeaderMap) -> Observed {
-    let window = |what| {
+    let window = |names: &[&str]| {
         let header = |begin| {
-            let name = format!("x-ratelimit-{begin}-{what}");
-            let of_a_minute = || wait_hint::text(headers, &format!("{name}-minute"));
-            wait_hint::text(headers, &name).or_else(of_a_minute)
+            let mut names = names.iter().map(|what| format!("x-ratelimit-{begin}-{what}"));
+            names.find_map(|name| wait_hint::text(headers, &name))
         };
         let reset = header("reset");
         let reset = reset
@@ -119,8 +136,8 @@ pub(crate) fn observed(headers: &HeaderMap) -> Observed {
         (!window.is_of_a_day()).then_some(window)
     };
     Observed {
-        requests: window("requests"),
-        tokens: window("tokens"),
+        requests: window(&["requests", "requests-minute", REQUESTS_OF_MISTRAL]),
+        tokens: window(&["tokens", "tokens-minute"]),
         request_id: wait_hint::text(headers, "x-request-id").map(str::to_owned),
         ..Observed::default()
     }
@@ -131,7 +148,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::testing;
+    use crate::{testing, vendor::Vendor};
 
     /// Groq's documented headers: 30 of the day's 14,400 requests come back in 3 minutes.
     #[test]
@@ -164,6 +181,25 @@ mod tests {
         let reset = Some(Duration::from_millis(1_500));
         let tokens = Window { limit: Some(60_000), remaining: Some(59_000), reset };
         assert_eq!((observed.tokens, observed.requests), (Some(tokens), None));
+    }
+
+    /// Mistral's headers (github.com/mistralai/client-ts/issues/169).
+    #[test]
+    fn a_limit_of_no_requests_is_told_from_one_that_refills() {
+        let read = |limit| {
+            let headers = testing::headers(&[
+                ("x-ratelimit-limit-req-minute", limit),
+                ("x-ratelimit-remaining-req-minute", "0"),
+                ("x-ratelimit-limit-tokens-minute", "500000"),
+            ]);
+            let body = br#"{"object":"error","message":"Rate limit exceeded","type":"rate_limited","code":"1300"}"#;
+            Vendor::MISTRAL.read_reply(429, &headers, body).unwrap_err()
+        };
+        let (refills, none) = (read("720"), read("0"));
+        let requests = Window { limit: Some(720), remaining: Some(0), reset: None };
+        assert_eq!((refills.kind, refills.observed.requests), (Kind::RateLimited, Some(requests)));
+        assert_eq!(refills.observed.tokens.and_then(|tokens| tokens.limit), Some(500_000));
+        assert_eq!((none.kind, none.span), (Kind::QuotaExhausted, Some(Span::Credit)));
     }
 
     /// A limit of zero does not apply.

@@ -27,7 +27,7 @@ use crate::{
 };
 
 pub(crate) use embeddings::no_effort;
-pub(crate) use errors::{NAMES, observed};
+pub(crate) use errors::{NAMES, not_in_plan, observed};
 pub(crate) use response::usage;
 pub(crate) use responses::usage as usage_of_responses;
 

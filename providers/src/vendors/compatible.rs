@@ -73,6 +73,7 @@ impl Vendor {
             Sign::Type("service_tier_capacity_exceeded"),
             Kind::Overloaded,
         )]),
+        refused: openai::not_in_plan,
         parameters: &parameters::MISTRAL,
         ..COMPATIBLE
     });
