@@ -221,7 +221,8 @@ fn handle_refusal(
     if error.kind.is_retryable() {
         return Err(Failure::from_batch_api(error, attempt));
     }
-    if error.kind == Kind::InvalidRequest && shard.job.mode == Some(Mode::Economy) {
+    let takes_none = matches!(error.kind, Kind::InvalidRequest | Kind::Unsupported);
+    if takes_none && shard.job.mode == Some(Mode::Economy) {
         return Err(Failure::invalid_input(format!(
             "{} takes no batches ({}); leave out mode \"economy\", or correct base-url",
             model.provider(),
@@ -272,7 +273,7 @@ async fn find_submitted(
     let mut found = match batches.find(key, submission.requests as usize, submission.at).await {
         Ok(found) => found,
         // Some compatible servers have no list.
-        Err(error) if error.kind == Kind::InvalidRequest => Vec::new(),
+        Err(error) if matches!(error.kind, Kind::InvalidRequest | Kind::Unsupported) => Vec::new(),
         Err(error) => return Err(Failure::from_batch_api(&error, attempt)),
     };
     if !batches.takes_notes() && !found.is_empty() {
