@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tidegate_calls::{
     Failure,
     dialect::{ClientError, RefusedField},
+    failure::Retry,
     verbatim::NoAnswer,
 };
 use tidegate_providers::Kind;
@@ -110,7 +111,7 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// The problem for this failure; no call was made.
+    /// The problem for this failure: of a call that was not made, or that was translated.
     pub(super) fn from_failure(failure: &Failure) -> Self {
         let ClientError { status, code } = ClientError::from_failure(failure.kind);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -120,7 +121,11 @@ impl Problem {
             | FailureType::Unauthorized => Some(failure.is_retried()),
             _ => None,
         };
-        Self { again, ..Self::new(status, failure.message.clone()) }.named(code, None)
+        let turn = match failure.retry {
+            Retry::ByFaults { at_least, .. } if !at_least.is_zero() => Some((at_least, None)),
+            _ => None,
+        };
+        Self { again, turn, ..Self::new(status, failure.message.clone()) }.named(code, None)
     }
 
     /// The problem when the provider refused or failed: its status, its names, and its message
@@ -237,6 +242,20 @@ mod tests {
             let failure = Failure::from_provider(&error, &Default::default());
             let problem = Problem::from_provider(&NoAnswer { error, failure, body });
             assert_eq!((problem.status.as_u16(), problem.names.code.as_deref()), (status, code));
+        }
+    }
+
+    /// A translated call has no reply of its own to tell the wait from.
+    #[test]
+    fn a_providers_wait_is_told_with_its_failure() {
+        let wait = Some(Duration::from_secs(41));
+        let none = Error::no_reply("slow down".to_owned(), Charged::No);
+        for (retry_after, told) in [(wait, Some("41")), (None, None)] {
+            let error = Error { kind: Kind::RateLimited, retry_after, ..none.clone() };
+            let failure = Failure::from_provider(&error, &Default::default());
+            let response = Problem::from_failure(&failure).response(Form::OpenAi);
+            let header = response.headers().get("retry-after").map(|it| it.to_str().unwrap());
+            assert_eq!((response.status().as_u16(), header), (429, told));
         }
     }
 }
