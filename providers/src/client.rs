@@ -27,7 +27,8 @@ use crate::{
 pub(crate) struct Client {
     wire: Exchange,
     embeddings: Option<(Exchange, &'static Embeds)>,
-    /// The operations whose bodies it sends unchanged, with their endpoints.
+    /// The operations whose bodies it sends unchanged, with their endpoints; below them lie the model
+    /// and the operation if the path holds the model.
     verbatim: Vec<(Operation, Exchange)>,
     replies: Arc<ReplyReader>,
     batches: Option<Box<dyn BatchApi>>,
@@ -44,7 +45,11 @@ impl Client {
         let embeddings = setup.settings.vendor.0.embeddings;
         let embeddings = embeddings.map(|it| Ok((wire.at(setup, it.path)?, it))).transpose()?;
         let verbatim = Operation::ALL.into_iter().filter(|it| takes(replies.dialect, *it));
-        let verbatim = verbatim.map(|it| Ok((it, wire.at(setup, it.below_base())?)));
+        let verbatim = verbatim.map(|it| {
+            let holds_model = has_model_in_path(replies.dialect);
+            let path = if holds_model { replies.protocol.path } else { it.below_base() };
+            Ok((it, wire.at(setup, path)?))
+        });
         let verbatim = verbatim.collect::<Result<_, SetupError>>()?;
         Ok(Self { wire, embeddings, verbatim, replies, batches: None })
     }
@@ -82,7 +87,11 @@ impl Client {
         let wire = self.verbatim.iter().find(|(operation, _)| *operation == request.operation);
         let Some((_, wire)) = wire else { return Err(provider::not_taken(request)) };
         let body = Bytes::from(request.body.naming(request.model)?);
-        let response = wire.post_as_it_is(request.headers, body.clone()).await?;
+        let below = match has_model_in_path(self.replies.dialect) {
+            true => [&[request.model][..], request.operation.below_base()].concat(),
+            false => Vec::new(),
+        };
+        let response = wire.post_as_it_is(&below, request.headers, body.clone()).await?;
         let sender = Sender { replies: Arc::clone(&self.replies), request: body };
         Ok(VerbatimReply { response, sender })
     }
@@ -98,16 +107,22 @@ impl Client {
     }
 }
 
+/// Whether the path of a call holds the model: Azure's deployments, which take OpenAI's bodies.
+fn has_model_in_path(dialect: Dialect) -> bool {
+    dialect.vendor.0.interface == Interface::AzureDeployments
+}
+
 /// Whether a provider takes unchanged bodies of this operation.
 fn takes(dialect: Dialect, operation: Operation) -> bool {
     let Dialect { vendor, api } = dialect;
     let is_openais = vendor.0.interface == Interface::OpenAi;
+    let is_openais_or_azures = is_openais || has_model_in_path(dialect);
     match operation {
-        Operation::ChatCompletions => is_openais,
+        Operation::ChatCompletions => is_openais_or_azures,
         Operation::Responses => {
             is_openais && (vendor.0.responses.is_some() || api == Api::Responses)
         }
-        Operation::Embeddings => is_openais && vendor.0.embeddings.is_some(),
+        Operation::Embeddings => is_openais_or_azures && vendor.0.embeddings.is_some(),
         Operation::Messages | Operation::CountTokens => vendor.0.interface == Interface::Messages,
     }
 }

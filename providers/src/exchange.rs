@@ -198,15 +198,16 @@ impl Exchange {
         Ok(self.reply(response).await)
     }
 
-    /// Sends a body with these headers, which override the client's own; returns the response
-    /// before its body is read.
+    /// Sends a body to these path segments below the endpoint, with these headers, which override
+    /// the client's own; returns the response before its body is read.
     pub(crate) async fn post_as_it_is(
         &self,
+        below: &[&str],
         headers: &HeaderMap,
         body: Bytes,
     ) -> Result<reqwest::Response, Error> {
         let json = HeaderValue::from_static("application/json");
-        let request = self.http.post(self.endpoint.clone());
+        let request = self.http.post(self.below(below));
         let request = request.header(header::CONTENT_TYPE, json).body(body);
         self.response_with(headers, request).await
     }

@@ -62,6 +62,17 @@ async fn the_body_is_as_it_was_but_for_the_models_name() {
             assert!(request.contains(part), "{part} is not in {request}");
         }
     }
+    // The path holds the name of Azure's deployment.
+    let azure = (Vendor::AZURE, Api::ChatCompletions);
+    for (operation, path) in
+        [(Operation::ChatCompletions, "chat/completions"), (Operation::Embeddings, "embeddings")]
+    {
+        let server = Server::start(Act::Send(response("200 OK", "", "{}"))).await;
+        send(&server, azure, operation, &HeaderMap::new()).await.unwrap();
+        let request = server.requests.lock().unwrap()[0].clone();
+        let line = format!("POST /openai/deployments/m-1/{path}?api-version=2024-10-21 HTTP/1.1");
+        assert!(request.contains(&line) && request.contains("\"unknown\":1.50"), "{request}");
+    }
     let server = Server::start(Act::Send(response("200 OK", "", "{}"))).await;
     send(&server, MESSAGES, Operation::Messages, &HeaderMap::new()).await.unwrap();
     let request = server.requests.lock().unwrap()[0].clone();
