@@ -14,8 +14,11 @@ pub(super) fn read(fields: &Fields) -> Result<Conversation, RefusedField> {
     for name in fields.names() {
         let value = fields.get(name).unwrap_or_default();
         match (name, &value) {
-            ("model", _) | (_, Value::Null) | ("stream" | "store", Value::Bool(false)) => {}
-            ("n", Value::Number(count)) if count.as_u64() == Some(1) => {}
+            ("model", _) | (_, Value::Null) => {}
+            ("stream" | "store" | "logprobs", Value::Bool(false)) => {}
+            ("n" | "top_p", Value::Number(number)) if number.as_f64() == Some(1.0) => {}
+            ("frequency_penalty" | "presence_penalty", Value::Number(number))
+                if number.as_f64() == Some(0.0) => {}
             ("messages", Value::Array(messages)) => {
                 messages.iter().try_for_each(|message| read_message(&mut conversation, message))?;
             }

@@ -17,7 +17,7 @@ fn fields_of_every_dialect_are_read_from_both() {
     let schema = json!({"type": "object"});
     let of_openai = chat::read(&fields(&json!({
         "model": "m", "temperature": 0.5, "stop": "END", "max_completion_tokens": 9, "stream": false,
-        "top_p": null, "n": 1,
+        "seed": null, "n": 1, "top_p": 1, "frequency_penalty": 0, "presence_penalty": 0.0, "logprobs": false,
         "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}},
         "messages": [
             {"role": "system", "content": "Be brief."},
@@ -62,6 +62,8 @@ fn everything_else_is_refused_by_its_name() {
         (json!({"tools": []}),                                            "tools"),
         (json!({"stream": true}),                                         "stream"),
         (json!({"n": 2}),                                                 "n"),
+        (json!({"top_p": 0.9}),                                           "top_p"),
+        (json!({"presence_penalty": 0.5}),                                "presence_penalty"),
         (json!({"seed": 1}),                                              "seed"),
         (json!({"response_format": {"type": "json_object"}}),             "response_format"),
         (json!({"messages": user(picture)}),                              "messages.content"),
