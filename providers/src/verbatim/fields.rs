@@ -46,7 +46,6 @@ impl Fields {
         Some(value.get())
     }
 
-    /// The first field whose value is JSON by its form and cannot be read all the same, and why: it is
     /// The first field whose value is JSON by its form but cannot be parsed, and the reason: it is
     /// nested too deep, a number in it is too large, or a text has half of a surrogate pair. The
     /// reason quotes no value.
