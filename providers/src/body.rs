@@ -1,29 +1,32 @@
-//! Adds the author's parameters to a request's body.
+//! The body of a request: its messages, and the author's parameters.
 
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     call::Request,
     dialect::Dialect,
     error::{Error, Kind},
     parameters::{Parameters, merge},
+    turn::Turn,
 };
+
+/// The earlier turns, and the user's message with this content.
+pub(crate) fn messages(request: &Request<'_>, content: Value) -> Vec<Value> {
+    let message = |turn: &Turn| json!({"role": turn.role.as_str(), "content": turn.text});
+    let mut own = json!({"role": "user"});
+    own["content"] = content;
+    request.turns.iter().map(message).chain([own]).collect()
+}
 
 /// The body with the request's parameters inserted.
 pub(crate) fn written(
     dialect: Dialect,
-    body: &impl Serialize,
+    mut body: Value,
     request: &Request<'_>,
 ) -> Result<Vec<u8>, Error> {
-    let unwritable =
-        |_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON");
-    if request.parameters.is_empty() {
-        return serde_json::to_vec(body).map_err(unwritable);
-    }
-    let mut body = serde_json::to_value(body).map_err(unwritable)?;
     merge(&mut body, placed(dialect, request)?);
-    serde_json::to_vec(&body).map_err(unwritable)
+    serde_json::to_vec(&body)
+        .map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
 }
 
 /// The parameters alone, in the form of the vendor's body.

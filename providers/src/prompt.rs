@@ -6,7 +6,6 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 
 use crate::{
     call::{Document, Request},
-    picture::Picture,
     turn::Said,
 };
 
@@ -54,9 +53,9 @@ fn text_with_pictures(text: &str) -> Cow<'static, str> {
 /// restrict its characters.
 pub(crate) const FILE_NAME: &str = "document.pdf";
 
-/// A picture as OpenAI takes it in JSON.
-pub(crate) fn data_url(picture: &Picture) -> String {
-    format!("data:{};base64,{}", picture.media_type, base64(&picture.bytes))
+/// A file as OpenAI takes it in JSON.
+pub(crate) fn data_url(media_type: &str, bytes: &[u8]) -> String {
+    format!("data:{media_type};base64,{}", base64(bytes))
 }
 
 /// A file as vendors take it in JSON.

@@ -1,16 +1,12 @@
 //! The body of a request.
 
-use std::borrow::Cow;
-
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     body,
     call::{Document, Request},
     dialect::Dialect,
     error::{Error, Kind},
-    picture::Picture,
     prompt,
     schema::{TOOL_IS, TOOL_NAME},
 };
@@ -21,119 +17,26 @@ const MAX_BODY_BYTES: usize = 32_000_000;
 
 /// We set no sampling parameters: from version 2026-10-21 on, and for newer models in any version,
 /// they are refused.
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    max_tokens: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<System<'a>>,
-    messages: Vec<Message<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<OutputConfig<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<[Tool<'a>; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<ToolChoice>,
-}
-
-/// The tool whose arguments are the answer.
-#[derive(Serialize)]
-struct Tool<'a> {
-    name: &'static str,
-    description: &'static str,
-    input_schema: &'a Value,
-}
-
-/// Forces one call of the tool.
-#[derive(Serialize)]
-struct ToolChoice {
-    r#type: &'static str,
-    name: &'static str,
-    disable_parallel_tool_use: bool,
-}
-
-/// A plain text if nothing is cached: some compatible servers accept nothing else.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum System<'a> {
-    Text(&'a str),
-    Cached([CachedText<'a>; 1]),
-}
-
-#[derive(Serialize)]
-struct CachedText<'a> {
-    r#type: &'static str,
-    text: &'a str,
-    cache_control: CacheControl,
-}
-
-/// Five minutes from the last read: the vendor's default, and the cheapest to write.
-#[derive(Serialize)]
-struct CacheControl {
-    r#type: &'static str,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    content: Content<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Attached(Vec<Block<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
-    Document { source: FileSource },
-    Image { source: FileSource },
-    Text { text: Cow<'a, str> },
-}
-
-#[derive(Serialize)]
-struct FileSource {
-    r#type: &'static str,
-    media_type: String,
-    data: String,
-}
-
-#[derive(Serialize)]
-struct OutputConfig<'a> {
-    format: Format<'a>,
-}
-
-#[derive(Serialize)]
-struct Format<'a> {
-    r#type: &'static str,
-    schema: &'a Value,
-}
-
 pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, Error> {
-    let as_tool = dialect.has_tool(request.model);
-    let body = Body {
-        model: request.model,
-        max_tokens: request.max_output_tokens,
-        system: system(request),
-        messages: messages(request),
-        output_config: request
-            .schema
-            .filter(|_| !as_tool)
-            .map(|schema| OutputConfig { format: Format { r#type: "json_schema", schema } }),
-        tools: request
-            .schema
-            .filter(|_| as_tool)
-            .map(|input_schema| [Tool { name: TOOL_NAME, description: TOOL_IS, input_schema }]),
-        tool_choice: request.schema.filter(|_| as_tool).map(|_| ToolChoice {
-            r#type: "tool",
-            name: TOOL_NAME,
-            disable_parallel_tool_use: true,
-        }),
-    };
-    let body = body::written(dialect, &body, request)?;
+    let mut body = json!({"model": request.model, "max_tokens": request.max_output_tokens});
+    body["messages"] = body::messages(request, content(request)).into();
+    if !request.instructions.is_empty() {
+        body["system"] = system(request);
+    }
+    match request.schema {
+        // The tool's arguments are the answer.
+        Some(schema) if dialect.has_tool(request.model) => {
+            body["tools"] =
+                json!([{"name": TOOL_NAME, "description": TOOL_IS, "input_schema": schema}]);
+            body["tool_choice"] =
+                json!({"type": "tool", "name": TOOL_NAME, "disable_parallel_tool_use": true});
+        }
+        Some(schema) => {
+            body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema}});
+        }
+        None => {}
+    }
+    let body = body::written(dialect, body, request)?;
     if body.len() > MAX_BODY_BYTES {
         let text = format!(
             "the request has {} bytes; anthropic takes at most {MAX_BODY_BYTES}",
@@ -144,57 +47,39 @@ pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, E
     Ok(body)
 }
 
-fn system<'a>(request: &Request<'a>) -> Option<System<'a>> {
+/// A plain text if nothing is cached: some compatible servers accept nothing else.
+fn system(request: &Request<'_>) -> Value {
     let text = request.instructions;
-    if text.is_empty() {
-        return None;
-    }
-    let cache_control = CacheControl { r#type: "ephemeral" };
-    Some(if request.cache_instructions {
-        System::Cached([CachedText { r#type: "text", text, cache_control }])
+    if request.cache_instructions {
+        // Five minutes from the last read: the vendor's default, and the cheapest to write.
+        json!([{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}])
     } else {
-        System::Text(text)
-    })
+        text.into()
+    }
 }
 
-fn messages<'a>(request: &Request<'a>) -> Vec<Message<'a>> {
-    let before = request.turns.iter().map(|turn| Message {
-        role: turn.role.as_str(),
-        content: Content::Text(turn.text.as_str().into()),
-    });
-    before.chain([Message { role: "user", content: content(request) }]).collect()
-}
-
-fn content<'a>(request: &Request<'a>) -> Content<'a> {
+fn content(request: &Request<'_>) -> Value {
     let text = prompt::text(request);
-    match request.document {
-        Document::Text(_) => Content::Text(text),
-        Document::Pdf(bytes) => {
-            let source = FileSource {
-                r#type: "base64",
-                media_type: "application/pdf".to_owned(),
-                data: prompt::base64(bytes),
-            };
-            Content::Attached(vec![Block::Document { source }, Block::Text { text }])
-        }
+    let file = |kind: &str, media_type: &str, bytes: &[u8]| {
+        let mut block =
+            json!({"type": kind, "source": {"type": "base64", "media_type": media_type}});
+        block["source"]["data"] = prompt::base64(bytes).into();
+        block
+    };
+    let mut blocks: Vec<Value> = match request.document {
+        Document::Text(_) => return text.into(),
+        Document::Pdf(bytes) => vec![file("document", "application/pdf", bytes)],
         // The vendor advises to put pictures before the text.
         Document::Pictures(_, pictures) => {
-            let image = |picture: &Picture| Block::Image {
-                source: FileSource {
-                    r#type: "base64",
-                    media_type: picture.media_type.clone(),
-                    data: prompt::base64(&picture.bytes),
-                },
-            };
-            let blocks = pictures.iter().map(image).chain([Block::Text { text }]);
-            Content::Attached(blocks.collect())
+            pictures.iter().map(|it| file("image", &it.media_type, &it.bytes)).collect()
         }
-    }
+    };
+    blocks.push(json!({"type": "text", "text": text}));
+    blocks.into()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use tidegate_types::Effort;
 
     use super::*;

@@ -1,110 +1,58 @@
 //! The body of a request.
 
-use std::borrow::Cow;
-
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     body,
     call::{Document, Request},
     dialect::Dialect,
     error::Error,
-    picture::Picture,
     prompt,
     turn::Role,
 };
 
 /// Without sampling parameters: the vendor advises to use the models' defaults.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Body<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Content<'a>>,
-    contents: Vec<Content<'a>>,
-    generation_config: GenerationConfig<'a>,
-}
-
-#[derive(Serialize)]
-struct Content<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<&'static str>,
-    parts: Vec<Part<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Part<'a> {
-    Text(Cow<'a, str>),
-    InlineData(Inline<'a>),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Inline<'a> {
-    mime_type: Cow<'a, str>,
-    data: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct GenerationConfig<'a> {
-    max_output_tokens: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_mime_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_json_schema: Option<&'a Value>,
-}
-
-pub(super) fn body<'a>(request: &Request<'a>, dialect: Dialect) -> Result<Vec<u8>, Error> {
-    let text = |text| Part::Text(Cow::Borrowed(text));
-    let own = Part::Text(prompt::text(request));
-    let parts = match request.document {
-        Document::Text(_) => vec![own],
-        Document::Pdf(bytes) => {
-            vec![
-                Part::InlineData(Inline {
-                    mime_type: "application/pdf".into(),
-                    data: prompt::base64(bytes),
-                }),
-                own,
-            ]
-        }
-        Document::Pictures(_, pictures) => {
-            let image = |picture: &'a Picture| {
-                Part::InlineData(Inline {
-                    mime_type: picture.media_type.as_str().into(),
-                    data: prompt::base64(&picture.bytes),
-                })
-            };
-            pictures.iter().map(image).chain([own]).collect()
-        }
-    };
-    let before = request.turns.iter().map(|turn| Content {
-        role: Some(match turn.role {
+pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, Error> {
+    let turns = request.turns.iter().map(|turn| {
+        let role = match turn.role {
             Role::User => "user",
             Role::Assistant => "model",
-        }),
-        parts: vec![text(turn.text.as_str())],
+        };
+        json!({"role": role, "parts": [{"text": turn.text}]})
     });
-    let instructions = Some(request.instructions).filter(|text| !text.is_empty());
-    let body = Body {
-        system_instruction: instructions
-            .map(|instructions| Content { role: None, parts: vec![text(instructions)] }),
-        contents: before.chain([Content { role: Some("user"), parts }]).collect(),
-        generation_config: GenerationConfig {
-            max_output_tokens: request.max_output_tokens,
-            response_mime_type: request.schema.map(|_| "application/json"),
-            response_json_schema: request.schema,
-        },
+    let mut own = json!({"role": "user"});
+    own["parts"] = parts(request).into();
+    let mut body = json!({"generationConfig": {"maxOutputTokens": request.max_output_tokens}});
+    body["contents"] = turns.chain([own]).collect();
+    if !request.instructions.is_empty() {
+        body["systemInstruction"] = json!({"parts": [{"text": request.instructions}]});
+    }
+    if let Some(schema) = request.schema {
+        body["generationConfig"]["responseMimeType"] = "application/json".into();
+        body["generationConfig"]["responseJsonSchema"] = schema.clone();
+    }
+    body::written(dialect, body, request)
+}
+
+fn parts(request: &Request<'_>) -> Vec<Value> {
+    let file = |media_type: &str, bytes: &[u8]| {
+        let mut part = json!({"inlineData": {"mimeType": media_type}});
+        part["inlineData"]["data"] = prompt::base64(bytes).into();
+        part
     };
-    body::written(dialect, &body, request)
+    let mut parts: Vec<Value> = match request.document {
+        Document::Text(_) => Vec::new(),
+        Document::Pdf(bytes) => vec![file("application/pdf", bytes)],
+        Document::Pictures(_, pictures) => {
+            pictures.iter().map(|it| file(&it.media_type, &it.bytes)).collect()
+        }
+    };
+    parts.push(json!({"text": prompt::text(request)}));
+    parts
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::{
         testing::{self, REQUEST},

@@ -4,7 +4,6 @@
 mod batches;
 pub(crate) mod embeddings;
 mod errors;
-mod message;
 mod model;
 pub(crate) mod parameters;
 mod request;

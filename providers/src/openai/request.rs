@@ -1,11 +1,7 @@
 //! The body of a request.
 
-use std::borrow::Cow;
+use serde_json::{Value, json};
 
-use serde::Serialize;
-use serde_json::Value;
-
-use super::message::{self, Content, Message};
 use crate::{
     body,
     call::{Document, Request},
@@ -17,103 +13,57 @@ use crate::{
 };
 
 /// Without sampling parameters: reasoning models refuse them.
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    messages: Vec<Message<'a, Part<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
-    File { file: File },
-    ImageUrl { image_url: ImageUrl },
-    Text { text: Cow<'a, str> },
-}
-
-/// `high`: by default this year's models take large pictures whole, for many times the tokens.
-#[derive(Serialize)]
-struct ImageUrl {
-    url: String,
-    detail: &'static str,
-}
-
-#[derive(Serialize)]
-struct File {
-    filename: &'static str,
-    file_data: String,
-}
-
-#[derive(Serialize)]
-struct ResponseFormat<'a> {
-    r#type: &'static str,
-    json_schema: JsonSchema<'a>,
-}
-
-#[derive(Serialize)]
-struct JsonSchema<'a> {
-    name: &'static str,
-    strict: bool,
-    schema: &'a Value,
-}
-
 pub(super) fn body(
     request: &Request<'_>,
     dialect: Dialect,
     cap: OutputCap,
 ) -> Result<Vec<u8>, Error> {
-    let mut messages = Vec::with_capacity(request.turns.len() + 2);
+    let mut messages = body::messages(request, content(request));
     if !request.instructions.is_empty() {
         // `system` and not the newer `developer`: compatible servers do not know the latter, and
         // OpenAI treats both alike.
-        messages
-            .push(Message { role: "system", content: Content::Text(request.instructions.into()) });
+        messages.insert(0, json!({"role": "system", "content": request.instructions}));
     }
-    messages.extend(message::turns(request));
-    messages.push(Message { role: "user", content: content(request) });
-    let tokens = |field| (cap == field).then_some(request.max_output_tokens);
-    let body = Body {
-        model: request.model,
-        messages,
-        max_completion_tokens: tokens(OutputCap::MaxCompletionTokens),
-        max_tokens: tokens(OutputCap::MaxTokens),
-        response_format: request.schema.map(|schema| ResponseFormat {
-            r#type: "json_schema",
-            json_schema: JsonSchema { name: "answer", strict: true, schema },
-        }),
+    let cap = match cap {
+        OutputCap::MaxCompletionTokens => "max_completion_tokens",
+        OutputCap::MaxTokens => "max_tokens",
     };
-    body::written(dialect, &body, request)
+    let mut body = json!({"model": request.model, cap: request.max_output_tokens});
+    body["messages"] = messages.into();
+    if let Some(schema) = request.schema {
+        let format = json!({"name": "answer", "strict": true, "schema": schema});
+        body["response_format"] = json!({"type": "json_schema", "json_schema": format});
+    }
+    body::written(dialect, body, request)
 }
 
-fn content<'a>(request: &Request<'a>) -> Content<'a, Part<'a>> {
+fn content(request: &Request<'_>) -> Value {
     let text = prompt::text(request);
-    match request.document {
-        Document::Text(_) => Content::Text(text),
+    let mut parts: Vec<Value> = match request.document {
+        Document::Text(_) => return text.into(),
         Document::Pdf(bytes) => {
-            let file_data = format!("data:application/pdf;base64,{}", prompt::base64(bytes));
-            let file = File { filename: prompt::FILE_NAME, file_data };
-            Content::Attached(vec![Part::File { file }, Part::Text { text }])
+            let mut file = json!({"type": "file", "file": {"filename": prompt::FILE_NAME}});
+            file["file"]["file_data"] = prompt::data_url("application/pdf", bytes).into();
+            vec![file]
         }
         Document::Pictures(_, pictures) => {
-            let image = |picture: &Picture| Part::ImageUrl {
-                image_url: ImageUrl { url: prompt::data_url(picture), detail: "high" },
+            // `high`: by default this year's models take large pictures whole, for many times the
+            // tokens.
+            let image = |picture: &Picture| {
+                let mut image = json!({"type": "image_url", "image_url": {"detail": "high"}});
+                image["image_url"]["url"] =
+                    prompt::data_url(&picture.media_type, &picture.bytes).into();
+                image
             };
-            let parts = pictures.iter().map(image).chain([Part::Text { text }]);
-            Content::Attached(parts.collect())
+            pictures.iter().map(image).collect()
         }
-    }
+    };
+    parts.push(json!({"type": "text", "text": text}));
+    parts.into()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::{
         testing::REQUEST,

@@ -26,11 +26,5 @@ pub struct Parameters<'a> {
     pub fields: Option<&'a Map<String, Value>>,
 }
 
-impl Parameters<'_> {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.effort.is_none() && self.fields.is_none_or(Map::is_empty)
-    }
-}
-
 #[cfg(test)]
 mod tests;

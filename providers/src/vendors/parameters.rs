@@ -7,17 +7,13 @@ use crate::{
     openai::parameters::{
         FREQUENCY, LOGIT_BIAS, OWN, PRESENCE, SEED, STOP, TEMPERATURE, TOP_P, USER,
     },
-    parameters::{Refusal, Row, Table, Takes},
+    parameters::{Row, Table, Takes},
 };
 
 const TOP_K: Row = Row::new("top_k", Takes::Whole(-1, i64::MAX), &["top_k"]);
 const MIN_P: Row = Row::new("min_p", Takes::Number(0.0, 1.0), &["min_p"]);
 const REPETITION: Row =
     Row::new("repetition_penalty", Takes::Number(0.0, 2.0), &["repetition_penalty"]);
-
-const fn no_refusal(_: &Refusal<'_>) -> Option<&'static str> {
-    None
-}
 
 type EffortFields = Result<Value, String>;
 
@@ -35,7 +31,7 @@ fn at_least_low(effort: Effort) -> EffortFields {
 }
 
 const fn table(rows: &'static [Row], sources: &'static [&'static str]) -> Table {
-    Table { rows, own: OWN, unknown: &[], effort: as_it_is, refuses: no_refusal, sources }
+    Table { rows, own: OWN, unknown: &[], effort: as_it_is, refuses: |_| None, sources }
 }
 
 /// Parameters that all presets accept.

@@ -1,11 +1,7 @@
 //! The body of a request.
 
-use std::borrow::Cow;
+use serde_json::{Value, json};
 
-use serde::Serialize;
-use serde_json::Value;
-
-use super::super::message::{self, Content, Message};
 use crate::{
     body,
     call::{Document, Request},
@@ -20,87 +16,46 @@ const MIN_OUTPUT: u32 = 16;
 
 /// Without sampling parameters: reasoning models refuse them. `store` is set, because its default
 /// is true and the vendor must not keep documents.
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    instructions: &'a str,
-    input: Input<'a>,
-    max_output_tokens: u32,
-    store: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Text<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Input<'a> {
-    Text(Cow<'a, str>),
-    Messages(Vec<Message<'a, Part<'a>>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[expect(clippy::enum_variant_names, reason = "the API's names")]
-enum Part<'a> {
-    InputFile { filename: &'static str, file_data: String },
-    InputImage { image_url: String, detail: &'static str },
-    InputText { text: Cow<'a, str> },
-}
-
-#[derive(Serialize)]
-struct Text<'a> {
-    format: Format<'a>,
-}
-
-#[derive(Serialize)]
-struct Format<'a> {
-    r#type: &'static str,
-    name: &'static str,
-    strict: bool,
-    schema: &'a Value,
-}
-
 pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, Error> {
-    let format = |schema| Format { r#type: "json_schema", name: "answer", strict: true, schema };
-    let body = Body {
-        model: request.model,
-        instructions: request.instructions,
-        input: input(request),
-        max_output_tokens: request.max_output_tokens.max(MIN_OUTPUT),
-        store: false,
-        text: request.schema.map(|schema| Text { format: format(schema) }),
-    };
-    body::written(dialect, &body, request)
+    let bound = request.max_output_tokens.max(MIN_OUTPUT);
+    let mut body = json!({"model": request.model, "max_output_tokens": bound, "store": false});
+    body["input"] = input(request);
+    if !request.instructions.is_empty() {
+        body["instructions"] = request.instructions.into();
+    }
+    if let Some(schema) = request.schema {
+        let kind = "json_schema";
+        let format = json!({"type": kind, "name": "answer", "strict": true, "schema": schema});
+        body["text"] = json!({"format": format});
+    }
+    body::written(dialect, body, request)
 }
 
-fn input<'a>(request: &Request<'a>) -> Input<'a> {
+fn input(request: &Request<'_>) -> Value {
     let text = prompt::text(request);
-    let content = match request.document {
-        Document::Text(_) if request.turns.is_empty() => return Input::Text(text),
-        Document::Text(_) => Content::Text(text),
+    let mut parts: Vec<Value> = match request.document {
+        Document::Text(_) if request.turns.is_empty() => return text.into(),
+        Document::Text(_) => return body::messages(request, text.into()).into(),
         Document::Pdf(bytes) => {
-            let file_data = format!("data:application/pdf;base64,{}", prompt::base64(bytes));
-            let file = Part::InputFile { filename: prompt::FILE_NAME, file_data };
-            Content::Attached(vec![file, Part::InputText { text }])
+            let mut file = json!({"type": "input_file", "filename": prompt::FILE_NAME});
+            file["file_data"] = prompt::data_url("application/pdf", bytes).into();
+            vec![file]
         }
         Document::Pictures(_, pictures) => {
-            let image = |picture: &Picture| Part::InputImage {
-                image_url: prompt::data_url(picture),
-                detail: "high",
+            let image = |picture: &Picture| {
+                let mut image = json!({"type": "input_image", "detail": "high"});
+                image["image_url"] = prompt::data_url(&picture.media_type, &picture.bytes).into();
+                image
             };
-            let parts = pictures.iter().map(image).chain([Part::InputText { text }]);
-            Content::Attached(parts.collect())
+            pictures.iter().map(image).collect()
         }
     };
-    let message = Message { role: "user", content };
-    Input::Messages(message::turns(request).chain([message]).collect())
+    parts.push(json!({"type": "input_text", "text": text}));
+    body::messages(request, parts.into()).into()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::{
         testing::REQUEST,
