@@ -70,8 +70,7 @@ impl Fleet {
         store: &redis_store::Store,
         worker: &str,
     ) -> Result<(), Error> {
-        let mut command = redis::cmd("ZREM");
-        command.arg(key::workers(&store.prefix)).arg(worker);
+        let command = redis::Cmd::zrem(key::workers(&store.prefix), worker);
         store.connection.command::<i64>(&command).await.map(drop)
     }
 }

@@ -18,8 +18,7 @@ impl Quota {
     pub async fn keep_fleet_text(&self, name: &str, text: &str) -> Result<(), Error> {
         let Some(redis) = self.redis() else { return Ok(()) };
         let key = key::common(&redis.prefix, name);
-        let mut lives = redis::cmd("EXPIRE");
-        lives.arg(&key).arg(LIVES.as_secs());
+        let lives = redis::Cmd::expire(&key, LIVES.as_secs().cast_signed());
         if redis.connection.command::<i64>(&lives).await? == 1 {
             return Ok(());
         }
@@ -34,7 +33,6 @@ impl Quota {
     /// [`Error::Away`].
     pub async fn fleet_text(&self, name: &str) -> Result<Option<String>, Error> {
         let Some(redis) = self.redis() else { return Ok(None) };
-        let mut get = redis::cmd("GET");
-        redis.connection.command(get.arg(key::common(&redis.prefix, name))).await
+        redis.connection.command(&redis::Cmd::get(key::common(&redis.prefix, name))).await
     }
 }

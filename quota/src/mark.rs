@@ -16,7 +16,7 @@ impl Quota {
     /// [`Error::Away`]; also without a Redis.
     pub async fn mark(&self) -> Result<Option<String>, Error> {
         let (redis, key) = self.mark_key()?;
-        redis.connection.command(redis::cmd("GET").arg(&key)).await
+        redis.connection.command(&redis::Cmd::get(&key)).await
     }
 
     /// Extends the mark's life to 60 days from now, if there is one.
@@ -25,8 +25,7 @@ impl Quota {
     /// The errors of [`Self::mark`].
     pub async fn keep_mark(&self) -> Result<(), Error> {
         let (redis, key) = self.mark_key()?;
-        let mut lives = redis::cmd("EXPIRE");
-        lives.arg(&key).arg(MARK_LIVES.as_secs());
+        let lives = redis::Cmd::expire(&key, MARK_LIVES.as_secs().cast_signed());
         redis.connection.command::<i64>(&lives).await.map(drop)
     }
 

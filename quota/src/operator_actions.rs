@@ -96,8 +96,7 @@ impl Quota {
         let Some(redis) = &self.shared.redis else {
             return Ok(self.shared.holds.held.lock().clone());
         };
-        let mut all = redis::cmd("HGETALL");
-        all.arg(key::holds(&redis.prefix));
+        let all = redis::Cmd::hgetall(key::holds(&redis.prefix));
         Ok(OperatorHolds::from_fields(redis.connection.command(&all).await?))
     }
 
@@ -137,8 +136,7 @@ impl Quota {
     /// The number of changes by operators.
     async fn count_changes(&self) -> Result<Option<u64>, Error> {
         let Some(redis) = &self.shared.redis else { return Ok(None) };
-        let mut get = redis::cmd("GET");
-        redis.connection.command(get.arg(key::news(&redis.prefix))).await
+        redis.connection.command(&redis::Cmd::get(key::news(&redis.prefix))).await
     }
 
     /// Announces an operator's change: every worker reads the holds and the models again.
@@ -147,8 +145,8 @@ impl Quota {
         let Some(redis) = &self.shared.redis else { return Ok(()) };
         let key = key::news(&redis.prefix);
         redis.connection.command::<u64>(redis::cmd("INCR").arg(&key)).await?;
-        let mut lives = redis::cmd("EXPIRE");
-        redis.connection.command::<i64>(lives.arg(&key).arg(LIVES.as_secs())).await.map(drop)
+        let lives = redis::Cmd::expire(&key, LIVES.as_secs().cast_signed());
+        redis.connection.command::<i64>(&lives).await.map(drop)
     }
 
     /// Resolves when this worker learns of an operator's change.
@@ -211,13 +209,12 @@ impl Quota {
         let key = key::holds(&redis.prefix);
         match reason {
             Some(reason) => {
-                let mut set = redis::cmd("HSET");
-                redis.connection.command::<i64>(set.arg(key).arg(name).arg(reason)).await?;
+                let set = redis::Cmd::hset(key, name, reason);
+                redis.connection.command::<i64>(&set).await?;
                 extend_life(redis).await?;
             }
             None => {
-                let mut remove = redis::cmd("HDEL");
-                redis.connection.command::<i64>(remove.arg(key).arg(name)).await?;
+                redis.connection.command::<i64>(&redis::Cmd::hdel(key, name)).await?;
             }
         }
         self.announce_change().await
@@ -225,7 +222,6 @@ impl Quota {
 }
 
 async fn extend_life(redis: &redis_store::Store) -> Result<(), Error> {
-    let mut lives = redis::cmd("EXPIRE");
-    lives.arg(key::holds(&redis.prefix)).arg(LIVES.as_secs());
+    let lives = redis::Cmd::expire(key::holds(&redis.prefix), LIVES.as_secs().cast_signed());
     redis.connection.command::<i64>(&lives).await.map(drop)
 }

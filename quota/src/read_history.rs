@@ -14,8 +14,8 @@ impl Quota {
     pub async fn history(&self, model: &ModelId) -> Result<History, Error> {
         let model = self.find_model(model)?;
         let Some(redis) = &self.shared.redis else { return Ok(History::default()) };
-        let mut all = redis::cmd("HGETALL");
-        all.arg(ModelKeys::new(&redis.prefix, &model.quota_name()).history(&model.id));
+        let keys = ModelKeys::new(&redis.prefix, &model.quota_name());
+        let all = redis::Cmd::hgetall(keys.history(&model.id));
         let fields: BTreeMap<String, String> = redis.connection.command(&all).await?;
         let now = match redis.clock() {
             0 => seconds_since_1970(SystemTime::now()),
