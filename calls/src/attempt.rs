@@ -204,7 +204,7 @@ impl Attempt {
     pub fn count_call(&self) {
         let mut state = self.state.lock();
         state.counts.provider_calls += 1;
-        state.progress.stage.leave();
+        state.progress.stage = Stage::Sent;
         state.ticket = None;
     }
 
@@ -233,7 +233,7 @@ impl Attempt {
     pub fn take_back_call(&self) {
         let mut state = self.state.lock();
         state.counts.provider_calls = state.counts.provider_calls.saturating_sub(1);
-        state.progress.stage.take_back_send();
+        state.progress.stage = Stage::Unsent;
     }
 
     /// Records the failure type of the call.
@@ -250,7 +250,7 @@ impl Attempt {
 
     /// Marks the attempt as ended in an orderly way.
     pub fn end(&self) {
-        self.state.lock().progress.stage.end();
+        self.state.lock().progress.stage = Stage::Ended;
     }
 
     /// Sets the model that is asked, by its index in the route. A ticket for another model is
@@ -325,23 +325,6 @@ pub enum Stage {
     Sent,
     /// It ended in an orderly way: its process did not die.
     Ended,
-}
-
-impl Stage {
-    /// Records that a call is about to leave.
-    pub(crate) fn leave(&mut self) {
-        *self = Self::Sent;
-    }
-
-    /// Undoes a send: no connection was made, so the call has not left.
-    pub(crate) fn take_back_send(&mut self) {
-        *self = Self::Unsent;
-    }
-
-    /// Records that the attempt ends in an orderly way.
-    pub(crate) fn end(&mut self) {
-        *self = Self::Ended;
-    }
 }
 
 /// The progress that one attempt recorded, and the attempts that were lost before it.

@@ -2,10 +2,16 @@
 //!
 //! A call without a budget sends no request to Redis.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chrono::Utc;
 use futures::future::{BoxFuture, join_all, try_join_all};
+use parking_lot::Mutex;
 use tidegate_providers::{Charged, Prices};
 use tidegate_quota::{
     Budget, Quota, Request, Retries,
@@ -16,7 +22,7 @@ use tidegate_types::{FailureType, ModelId, Tenant, Usage};
 use crate::{
     attempt::Attempt,
     failure::{BUDGET_REFUSED, BUDGET_RETURNS, Failure, RETRIES_PER_DOCUMENT},
-    health::{Cooldown, Health},
+    health::Health,
     metrics,
 };
 
@@ -34,9 +40,9 @@ pub struct Budgets {
     ledger: tidegate_quota::Budgets,
     daily_usd: HashMap<Tenant, f64>,
     prices: Prices,
-    refused: Cooldown<Payer, BudgetRefused>,
+    refused: Cooldown<BudgetRefused>,
     /// Budgets that this worker has spent from, each with the time until which it must be in Redis.
-    seen: Cooldown<Payer, ()>,
+    seen: Cooldown<()>,
     lease: Option<Duration>,
     checkpoints: Option<Arc<dyn Checkpoints>>,
 }
@@ -228,6 +234,36 @@ impl Budgets {
         let refused = self.refused.get(&budget.payer)?;
         let stands = refused.budget_usd >= budget.usd && refused.left_usd < needed_usd;
         stands.then_some(BudgetRefused { needed_usd, ..refused })
+    }
+}
+
+/// Maximum number of remembered refusals; beyond it, all are forgotten at once, and each costs one
+/// more call.
+const MAX_REMEMBERED: usize = 1_000;
+
+/// Remembers something of payers for a while.
+#[derive(Debug)]
+struct Cooldown<V>(Mutex<HashMap<Payer, (Instant, V)>>);
+
+impl<V> Default for Cooldown<V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<V: Clone> Cooldown<V> {
+    fn remember(&self, payer: Payer, value: V, length: Duration) {
+        let mut all = self.0.lock();
+        if all.len() >= MAX_REMEMBERED {
+            all.clear();
+        }
+        all.insert(payer, (Instant::now() + length, value));
+    }
+
+    fn get(&self, payer: &Payer) -> Option<V> {
+        let all = self.0.lock();
+        let known = all.get(payer).filter(|(until, _)| Instant::now() < *until);
+        known.map(|(_, value)| value.clone())
     }
 }
 

@@ -100,7 +100,9 @@ impl Caller<'_> {
         let bounds = provider.bounds(model.model());
         let (room, input) = (question.room(bounds.output_tokens), question.input_tokens(model));
         let room = self.guard.learned_caps.get(model).map_or(room, |cap| room.min(cap));
-        if let Some(context) = bounds.context_tokens.filter(|most| input > overestimated(*most)) {
+        // The largest estimate for which the true count may be `most`: texts in languages with long
+        // words have up to 6 bytes a token, and the estimate assumes 4.
+        if let Some(context) = bounds.context_tokens.filter(|most| input > most + most / 2) {
             let too_large = Failure::exceeds_context(model, input, context);
             return Err(self.fall_back(attempt, route, model, too_large));
         }
@@ -267,12 +269,6 @@ impl Caller<'_> {
             _ => request.max_wait(self.guard.quota.longest_wait_in_place()),
         }
     }
-}
-
-/// The largest estimate for which the true count may be `tokens`: texts in languages with long
-/// words have up to 6 bytes a token, and the estimate assumes 4.
-fn overestimated(tokens: u64) -> u64 {
-    tokens + tokens / 2
 }
 
 /// Recognises the operation of a body that is answered with text.

@@ -9,7 +9,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    hash::Hash,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -26,42 +25,6 @@ use crate::{
     },
     metrics,
 };
-
-/// Maximum number of remembered refusals; beyond it, all are forgotten at once, and each costs one
-/// more call.
-const MAX_REMEMBERED: usize = 1_000;
-
-/// Remembers recent refusals, so that the call need not be made again for a while.
-#[derive(Debug)]
-pub(crate) struct Cooldown<K, V>(Mutex<HashMap<K, (Instant, V)>>);
-
-impl<K, V> Default for Cooldown<K, V> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<K: Eq + Hash, V: Clone> Cooldown<K, V> {
-    pub(crate) fn remember(&self, key: K, refusal: V, length: Duration) {
-        let mut all = self.0.lock();
-        if all.len() >= MAX_REMEMBERED {
-            all.clear();
-        }
-        all.insert(key, (Instant::now() + length, refusal));
-    }
-
-    pub(crate) fn get(&self, key: &K) -> Option<V> {
-        let mut all = self.0.lock();
-        match all.get(key) {
-            Some((until, refusal)) if Instant::now() < *until => Some(refusal.clone()),
-            Some(_) => {
-                all.remove(key);
-                None
-            }
-            None => None,
-        }
-    }
-}
 
 /// The state of the models, from this worker's calls.
 #[derive(Debug, Default)]
