@@ -16,6 +16,9 @@ const LAST_TRY: Duration = Duration::from_secs(300);
 /// The vendors' SDKs try a call three times: after this many tries, the next is the last.
 const TRIES_BEFORE_THE_LAST: u64 = 2;
 
+/// The header with the wait that a client asks for.
+const MAX_WAIT: &str = "x-tidegate-max-wait";
+
 /// The time that a call may wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
@@ -38,19 +41,12 @@ impl Wait {
         let seconds = |name: &str| seconds(text(name)?);
         let tries =
             text("x-stainless-retry-count").and_then(|count| count.trim().parse::<u64>().ok());
-        let stated = match text("x-tidegate-max-wait") {
-            None => None,
-            Some(stated) => Some(
-                seconds("x-tidegate-max-wait")
-                    .or_else(|| stated.parse::<HumanDuration>().ok().map(|span| span.0))
-                    .ok_or_else(|| {
-                        Problem::invalid(
-                            "x-tidegate-max-wait",
-                            "must be seconds, or a length of time such as 30s",
-                        )
-                    })?,
-            ),
-        };
+        let stated = text(MAX_WAIT).map(|stated| {
+            let span = || stated.parse::<HumanDuration>().ok().map(|span| span.0);
+            let what = "must be seconds, or a length of time such as 30s";
+            seconds(MAX_WAIT).or_else(span).ok_or_else(|| Problem::invalid(MAX_WAIT, what))
+        });
+        let stated = stated.transpose()?;
         let is_last = tries.is_some_and(|tries| tries >= TRIES_BEFORE_THE_LAST);
         let own = || seconds("x-stainless-read-timeout").or_else(|| seconds("x-stainless-timeout"));
         let wait = match stated {

@@ -214,8 +214,7 @@ impl Batch {
         let (temporal, id) = (door.temporal().await?, self.asked.id.clone());
         let seen = temporal.find(&id).await.map_err(|error| Problem::no_temporal(&error))?;
         let Some(seen) = seen else {
-            let stored = place.batch(&id).stamp().await;
-            let stored = stored?;
+            let stored = place.batch(&id).stamp().await?;
             // The door removes the request for a batch that it could not start.
             let stored = stored.ok_or_else(|| no_batch(&id))?;
             if may_begin(stored.modified, Utc::now()) {

@@ -96,16 +96,9 @@ impl KeyFolder {
 
     /// The ids in a folder, newest first.
     pub(super) async fn ids(folder: &Location, kind: Kind) -> Result<Vec<String>, Problem> {
-        let mut ids: Vec<String> = match folder.names().await {
-            Ok(names) => names
-                .iter()
-                .filter_map(|name| name.strip_suffix(".json"))
-                .filter(|name| kind.is_id(name))
-                .map(str::to_owned)
-                .collect(),
-            Err(Error::Missing(_)) => Vec::new(),
-            Err(error) => return Err(error.into()),
-        };
+        let names = folder.names().await?;
+        let ids = names.iter().filter_map(|name| name.strip_suffix(".json"));
+        let mut ids: Vec<String> = ids.filter(|id| kind.is_id(id)).map(str::to_owned).collect();
         ids.sort_unstable_by(|one, other| other.cmp(one));
         Ok(ids)
     }

@@ -80,6 +80,7 @@ async fn answer_endpoint(
     let place = KeyFolder::new(files, holder);
     let query = request.uri().query().unwrap_or_default().as_bytes();
     let query: HashMap<String, String> = url::form_urlencoded::parse(query).into_owned().collect();
+    let base = base(door, request.headers());
     match route {
         Endpoint::Upload => {
             let keep = *door.config.serve.keep_files;
@@ -99,36 +100,18 @@ async fn answer_endpoint(
             let (parts, body) = request.into_parts();
             openai::create(door, holder, &place, (&parts.headers, body)).await
         }
-        Endpoint::Batches => {
-            let listed = (Form::OpenAi, Kind::Batch, OPENAI_LIMIT);
-            list(door, &place, &query, listed, openai::to_json).await
-        }
-        Endpoint::Batch(id) => {
-            let batch = batch_status::find(door, &place, check_id(Kind::Batch, id)?).await?;
-            Ok(Json(openai::to_json(&batch)).into_response())
-        }
-        Endpoint::Cancel(id) => {
-            let batch = batch_status::find(door, &place, check_id(Kind::Batch, id)?).await?;
-            Ok(Json(openai::to_json(&batch.stop(door, &place).await?)).into_response())
-        }
         Endpoint::CreateMessages => {
             let (parts, body) = request.into_parts();
-            let base = base(door, &parts.headers);
             messages::create(door, holder, &place, (&parts.headers, body), &base).await
         }
-        Endpoint::MessageBatches => {
-            let base = base(door, request.headers());
-            let listed = (Form::Anthropic, Kind::MessageBatch, ANTHROPIC_LIMIT);
-            list(door, &place, &query, listed, |batch| messages::to_json(batch, &base)).await
+        Endpoint::Batches(kind) => list(door, &place, &query, *kind, &base).await,
+        Endpoint::Batch(kind, id) => {
+            let batch = batch_status::find(door, &place, check_id(*kind, id)?).await?;
+            Ok(Json(to_json(*kind, &batch, &base)).into_response())
         }
-        Endpoint::MessageBatch(id) => {
-            let batch = batch_status::find(door, &place, check_id(Kind::MessageBatch, id)?).await?;
-            Ok(Json(messages::to_json(&batch, &base(door, request.headers()))).into_response())
-        }
-        Endpoint::CancelMessages(id) => {
-            let batch = batch_status::find(door, &place, check_id(Kind::MessageBatch, id)?).await?;
-            let batch = batch.stop(door, &place).await?;
-            Ok(Json(messages::to_json(&batch, &base(door, request.headers()))).into_response())
+        Endpoint::Cancel(kind, id) => {
+            let batch = batch_status::find(door, &place, check_id(*kind, id)?).await?;
+            Ok(Json(to_json(*kind, &batch.stop(door, &place).await?, &base)).into_response())
         }
         Endpoint::Results(id) => {
             messages::results(door, &place, check_id(Kind::MessageBatch, id)?).await
@@ -144,13 +127,25 @@ async fn list(
     door: &Door,
     place: &KeyFolder,
     query: &HashMap<String, String>,
-    (form, kind, most): (Form, Kind, usize),
-    to_json: impl Fn(&Batch) -> Value,
+    kind: Kind,
+    base: &str,
 ) -> Result<Response, Problem> {
+    let (form, most) = match kind {
+        Kind::MessageBatch => (Form::Anthropic, ANTHROPIC_LIMIT),
+        Kind::Batch | Kind::File => (Form::OpenAi, OPENAI_LIMIT),
+    };
     let wanted = ListQuery::read(query, (DEFAULT_LIMIT, most), |id| kind.is_id(id))?;
     let (batches, has_more) = batch_status::list(door, place, kind, &wanted).await?;
-    let data: Vec<Value> = batches.iter().map(to_json).collect();
+    let data: Vec<Value> = batches.iter().map(|batch| to_json(kind, batch, base)).collect();
     Ok(list_query::page(form, &data, has_more))
+}
+
+/// A batch in the form of its dialect.
+fn to_json(kind: Kind, batch: &Batch, base: &str) -> Value {
+    match kind {
+        Kind::MessageBatch => messages::to_json(batch, base),
+        Kind::Batch | Kind::File => openai::to_json(batch),
+    }
 }
 
 /// Checks an id: no other text becomes part of a storage path.

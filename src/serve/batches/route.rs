@@ -2,6 +2,8 @@
 
 use axum::http::Method;
 
+use super::id::Kind;
+
 /// An operation on files or batches, with the id in its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::serve) enum Endpoint {
@@ -11,13 +13,10 @@ pub(in crate::serve) enum Endpoint {
     Content(String),
     DeleteFile(String),
     Create,
-    Batches,
-    Batch(String),
-    Cancel(String),
     CreateMessages,
-    MessageBatches,
-    MessageBatch(String),
-    CancelMessages(String),
+    Batches(Kind),
+    Batch(Kind, String),
+    Cancel(Kind, String),
     Results(String),
     DeleteMessages(String),
 }
@@ -34,13 +33,15 @@ impl Endpoint {
             ("GET", ["files", file, "content"]) => Self::Content(id(file)),
             ("DELETE", ["files", file]) => Self::DeleteFile(id(file)),
             ("POST", ["batches"]) => Self::Create,
-            ("GET", ["batches"]) => Self::Batches,
-            ("GET", ["batches", batch]) => Self::Batch(id(batch)),
-            ("POST", ["batches", batch, "cancel"]) => Self::Cancel(id(batch)),
+            ("GET", ["batches"]) => Self::Batches(Kind::Batch),
+            ("GET", ["batches", batch]) => Self::Batch(Kind::Batch, id(batch)),
+            ("POST", ["batches", batch, "cancel"]) => Self::Cancel(Kind::Batch, id(batch)),
             ("POST", ["messages", "batches"]) => Self::CreateMessages,
-            ("GET", ["messages", "batches"]) => Self::MessageBatches,
-            ("GET", ["messages", "batches", batch]) => Self::MessageBatch(id(batch)),
-            ("POST", ["messages", "batches", batch, "cancel"]) => Self::CancelMessages(id(batch)),
+            ("GET", ["messages", "batches"]) => Self::Batches(Kind::MessageBatch),
+            ("GET", ["messages", "batches", batch]) => Self::Batch(Kind::MessageBatch, id(batch)),
+            ("POST", ["messages", "batches", batch, "cancel"]) => {
+                Self::Cancel(Kind::MessageBatch, id(batch))
+            }
             ("GET", ["messages", "batches", batch, "results"]) => Self::Results(id(batch)),
             ("DELETE", ["messages", "batches", batch]) => Self::DeleteMessages(id(batch)),
             _ => return None,
@@ -53,12 +54,12 @@ impl Endpoint {
             Self::Upload | Self::Files => "/v1/files",
             Self::File(_) | Self::DeleteFile(_) => "/v1/files/{id}",
             Self::Content(_) => "/v1/files/{id}/content",
-            Self::Create | Self::Batches => "/v1/batches",
-            Self::Batch(_) => "/v1/batches/{id}",
-            Self::Cancel(_) => "/v1/batches/{id}/cancel",
-            Self::CreateMessages | Self::MessageBatches => "/v1/messages/batches",
-            Self::MessageBatch(_) | Self::DeleteMessages(_) => "/v1/messages/batches/{id}",
-            Self::CancelMessages(_) => "/v1/messages/batches/{id}/cancel",
+            Self::Create | Self::Batches(Kind::Batch) => "/v1/batches",
+            Self::Batch(Kind::Batch, _) => "/v1/batches/{id}",
+            Self::Cancel(Kind::Batch, _) => "/v1/batches/{id}/cancel",
+            Self::CreateMessages | Self::Batches(_) => "/v1/messages/batches",
+            Self::Batch(..) | Self::DeleteMessages(_) => "/v1/messages/batches/{id}",
+            Self::Cancel(..) => "/v1/messages/batches/{id}/cancel",
             Self::Results(_) => "/v1/messages/batches/{id}/results",
         }
     }

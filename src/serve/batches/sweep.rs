@@ -46,10 +46,12 @@ async fn sweep_old(place: &KeyFolder, keep: Duration) -> Result<(), Error> {
     };
     let files = place.files();
     // This also removes interrupted uploads.
-    for name in names(&files).await?.iter().filter(|name| is_old(name, keep)) {
+    for name in files.names().await?.iter().filter(|name| is_old(name, keep)) {
         files.child(name).delete().await?;
     }
-    let batches: BTreeSet<String> = names(&place.batches())
+    let batches: BTreeSet<String> = place
+        .batches()
+        .names()
         .await?
         .into_iter()
         .filter_map(|name| Some(name.split_once('.')?.0.to_owned()))
@@ -110,11 +112,4 @@ async fn remove_expired_output(door: &Door, place: &KeyFolder, id: &str) -> Resu
         }
     }
     Ok(())
-}
-
-async fn names(folder: &tidegate_activities::storage::Location) -> Result<Vec<String>, Error> {
-    match folder.names().await {
-        Err(Error::Missing(_)) => Ok(Vec::new()),
-        names => names,
-    }
 }
