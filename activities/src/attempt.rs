@@ -81,7 +81,7 @@ pub struct DocumentState {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub updated: bool,
     /// Faults and refusals of stores.
-    #[serde(skip_serializing_if = "StoreFaults::is_none")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub store: StoreFaults,
     /// Whether its extracted text is stored beside its shard.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -115,10 +115,6 @@ pub struct StoreFaults {
 }
 
 impl StoreFaults {
-    fn is_none(&self) -> bool {
-        self.faults == 0 && self.refusals == 0
-    }
-
     /// The faults as of this many calls of the document. A call since the first fault proves that
     /// the document was read, so the row of faults is over.
     fn at(self, calls: u32) -> Self {

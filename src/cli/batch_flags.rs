@@ -239,7 +239,7 @@ mod tests {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let input = given(&words).input().unwrap();
         input::parse(&temporal::json(&input)).unwrap();
-        serde_json::to_value(input).unwrap()
+        input.to_json().unwrap()
     }
 
     #[test]

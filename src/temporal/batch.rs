@@ -117,16 +117,17 @@ impl Temporal {
     /// # Errors
     /// The server refuses or does not answer.
     pub async fn start(&self, id: &str, input: &BatchInput) -> anyhow::Result<bool> {
+        let input = input.to_json()?;
         // A codec may make it smaller.
         if self.codec.is_none()
-            && let Some(fault) = describe_oversize(&serde_json::to_value(input)?)
+            && let Some(fault) = describe_oversize(&input)
         {
             anyhow::bail!("the batch {id} could not be started: {fault}");
         }
         let options =
             WorkflowStartOptions::new(self.task_queue().to_owned(), id.to_owned()).build();
         let workflow = UntypedWorkflow::new(PROCESS_DOCUMENTS);
-        match self.client().start_workflow(workflow, json(input), options).boxed().await {
+        match self.client().start_workflow(workflow, json(&input), options).boxed().await {
             Ok(_) => Ok(true),
             Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(false),
             Err(error) => Err(self

@@ -63,17 +63,16 @@ pub fn read(value: Value) -> Result<BatchInput, String> {
     typed(value)
 }
 
-/// An object without its null fields, which count as absent. Other fields must be those of `T`.
-fn named<T: DeserializeOwned>(mut value: Value) -> Result<Value, String> {
-    let Some(fields) = value.as_object_mut() else {
+/// An object without its null fields. Other fields must be those of `T`.
+fn named<T: DeserializeOwned>(value: Value) -> Result<Value, String> {
+    let Some(fields) = value.as_object() else {
         return Err(format!("the input must be a JSON object, not {}", read::kind(&value)));
     };
     let known = names::field_names::<T>();
     if let Some(unknown) = fields.keys().find(|name| !known.contains(&name.as_str())) {
         return Err(names::unknown(unknown, known));
     }
-    fields.retain(|_, value| !value.is_null());
-    Ok(value)
+    Ok(read::without_nulls(value))
 }
 
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {

@@ -74,7 +74,7 @@ pub fn document(
     priority.priority_key = Some(priority_key(lane));
     // Temporal Cloud charges for keys, and equal keys order nothing.
     priority.fairness_key = (*tenant != Tenant::default()).then(|| fairness_key(tenant));
-    let mut options = on_lane(task_queue, lane, ATTEMPT, heartbeat(lane, heartbeat_seconds));
+    let mut options = on_lane(task_queue, lane, heartbeat(lane, heartbeat_seconds));
     options.priority = Some(priority);
     options
 }
@@ -82,16 +82,11 @@ pub fn document(
 /// Options of `tidegate.call` and `tidegate.embed`, for a workflow on `task_queue`, as given in
 /// `docs/temporal-door.md`.
 pub fn call(task_queue: &str, lane: &Lane) -> ActivityOptions {
-    on_lane(task_queue, lane, ATTEMPT, CALL_HEARTBEAT)
+    on_lane(task_queue, lane, CALL_HEARTBEAT)
 }
 
-fn on_lane(
-    task_queue: &str,
-    lane: &Lane,
-    start_to_close: Duration,
-    heartbeat: Duration,
-) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(start_to_close)
+fn on_lane(task_queue: &str, lane: &Lane, heartbeat: Duration) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(ATTEMPT)
         .task_queue(lane_queue(task_queue, lane))
         .heartbeat_timeout(heartbeat)
         .do_not_eagerly_execute(true)

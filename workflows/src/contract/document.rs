@@ -92,10 +92,6 @@ impl AddAssign for Taken {
     }
 }
 
-const fn is_zero(seconds: &u32) -> bool {
-    *seconds == 0
-}
-
 /// Omits fields that are 0, which is also their default. Each document's outcome is written into a
 /// history, where bytes cost the server time.
 fn without_zeros<T: Serialize, S: Serializer>(
@@ -135,7 +131,7 @@ pub struct DocumentOutcome {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub updated: bool,
     /// Whole seconds in the task queue until a worker took it, by the server's clock.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub queued_seconds: u32,
 }
 
@@ -220,7 +216,7 @@ pub struct PackOutcome {
     /// Documents of `succeeded` that were asked again because their content has changed.
     pub updated: u32,
     /// [`DocumentOutcome::queued_seconds`].
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub queued_seconds: u32,
 }
 

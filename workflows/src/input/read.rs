@@ -287,6 +287,14 @@ pub(super) fn write_deadline<S: Serializer>(
     }
 }
 
+/// Null fields count as absent.
+pub(super) fn without_nulls(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    value
+}
+
 fn must_be(meaning: &str, value: &Value) -> String {
     let text = value.to_string();
     let shown = if text.len() <= 40 { text.as_str() } else { kind(value) };

@@ -244,7 +244,7 @@ fn an_input_that_is_built_is_read_as_it_was() {
         (Pack::Of(50), Deadline::Within(MAX_SPAN)),
     ] {
         (input.pack, input.deadline) = (Some(pack), Some(deadline));
-        let json = serde_json::to_value(&input).unwrap();
+        let json = input.to_json().unwrap();
         assert_eq!(serde_json::from_value::<BatchInput>(json.clone()).unwrap(), input, "{json}");
         let job = parsed(&json).unwrap().job;
         assert_eq!((job.pack, job.max_output_tokens), (Some(pack), 7), "{json}");
