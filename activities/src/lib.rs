@@ -22,7 +22,7 @@
 //! * [`webhooks`]: notify programs of the user's of a batch's end
 //! * [`fingerprint`]: fingerprints of questions and contents
 //! * [`truncation_stats`]: how often answers are cut; [`memory`]: bounds the bytes of documents in
-//!   memory; [`metrics`]: every metric
+//!   memory; [`metrics`]: every metric; [`number`]: counts as floats, and for people
 
 pub mod activities;
 pub mod archives;
@@ -37,7 +37,7 @@ pub mod heartbeat;
 pub mod host_rates;
 pub mod memory;
 pub mod metrics;
-mod number;
+pub mod number;
 pub mod output;
 pub mod own;
 pub mod provider_batch;

@@ -3,14 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
-use indicatif::HumanCount;
 use tidegate_activities::output::forecast::Range;
 use tidegate_types::Spend;
 
-/// `1,234,567`.
-pub(super) fn count(number: u64) -> String {
-    HumanCount(number).to_string()
-}
+pub(super) use tidegate_activities::number::{count, ratio};
 
 /// `1 document`, `2 documents`.
 pub(super) fn plural(number: u64, what: &str) -> String {
@@ -80,11 +76,6 @@ pub(super) fn price(range: Option<Range>) -> String {
         || "unknown (no price for this model)".to_owned(),
         |range| format!("{} to {}", dollars(range.from), dollars(range.to)),
     )
-}
-
-/// `part / whole`; 0 if `whole` is 0.
-pub(super) fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// Parses an RFC 3339 time.

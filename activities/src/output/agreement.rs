@@ -10,10 +10,7 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::{Map, Value};
 
-use crate::number::float;
-
-/// The field name of an answer that is not an object.
-pub const WHOLE: &str = "answer";
+use crate::{number::float, output::result::WHOLE};
 
 /// Most disagreements that are listed.
 const DISAGREEMENTS: usize = 10_000;
@@ -137,10 +134,6 @@ impl Unmatched {
             self.first.push(name.to_owned());
         }
     }
-
-    fn is_empty(&self) -> bool {
-        self.count == 0
-    }
 }
 
 impl fmt::Display for Unmatched {
@@ -160,10 +153,10 @@ pub struct Agreement {
     #[serde(default)]
     pub unanswered: u64,
     /// Ids with an expected answer that no document of the source has.
-    #[serde(default, skip_serializing_if = "Unmatched::is_empty")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub without_document: Unmatched,
     /// Documents of the batch without an expected answer.
-    #[serde(default, skip_serializing_if = "Unmatched::is_empty")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub without_truth: Unmatched,
     /// The fields, by their paths.
     pub fields: BTreeMap<String, Field>,

@@ -20,13 +20,12 @@ pub use crate::output::finish::{
 };
 use crate::{
     failure::Failure,
-    number::float,
+    number::{float, ratio},
     output::{
         actions,
         finish::{
             checkpoint::Checkpoint,
             gather::{Gathering, time},
-            report::ratio,
         },
         forecast,
         job::{Stored, resolve},

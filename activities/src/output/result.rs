@@ -370,6 +370,9 @@ pub fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
+/// The field name of an answer that is not an object.
+pub const WHOLE: &str = "answer";
+
 /// A quote, as the model gave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {

@@ -92,7 +92,7 @@ impl Spool {
         let path = self.path(&header.uri);
         let begun = path.with_extension(format!("{:016x}.{BEGUN}", rand::random::<u64>()));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
-        let put = || {
+        let mut put = || {
             file.lock()?;
             serde_json::to_writer(&mut file, header)?;
             file.write_all(b"\n")?;
@@ -101,7 +101,6 @@ impl Spool {
             std::fs::rename(&begun, &path)?;
             File::open(&self.folder)?.sync_all()
         };
-        let mut put = put;
         match put() {
             Ok(()) => Ok(Entry { path, _lock: file }),
             Err(error) => {

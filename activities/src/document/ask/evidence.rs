@@ -14,7 +14,10 @@ use tidegate_workflows::contract::Job;
 use crate::{
     document::ask::prompt::Content,
     failure::Failure,
-    output::{agreement::WHOLE, job::Document, result::Evidence},
+    output::{
+        job::Document,
+        result::{Evidence, WHOLE},
+    },
 };
 
 /// Added after the batch's instructions.

@@ -279,7 +279,7 @@ impl<'a> Gathering<'a> {
         } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {
             self.counted.old += 1;
         } else {
-            self.counted.add_missing(&planned.id);
+            self.counted.neither.add(planned.id.as_str());
             if let Some(form) = self.form {
                 self.write_line(form.cancelled(&planned.id, &planned.uri)).await?;
             }
@@ -303,7 +303,7 @@ impl<'a> Gathering<'a> {
                 self.result(&line).await
             }
             None => {
-                self.counted.add_missing(&settled.id);
+                self.counted.neither.add(settled.id.as_str());
                 Ok(())
             }
         }

@@ -8,13 +8,13 @@ use percent_encoding::percent_decode_str;
 use tidegate_workflows::contract::Fallback;
 
 use crate::{
-    number::float,
+    number::{count, float, ratio},
     output::{
         agreement::{Agreement, Mistake, Rate},
         finish::{
             checks::{CheckTotals, Checks},
             given_up::{FailureGroup, GivenUp},
-            report::{Report, ratio},
+            report::Report,
             totals::Timeline,
         },
     },
@@ -243,19 +243,6 @@ fn models(report: &Report) -> Markup {
                 @for (reason, answers) in &report.unknown_stop_reasons { (reason) " × " (count(*answers)) " " } }
         }
     }
-}
-
-/// `1,234,567`.
-fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn span(seconds: f64) -> String {

@@ -7,13 +7,10 @@ use tidegate_documents::left_out::Kind as LeftOut;
 use tidegate_types::{ModelId, Spend, spend::rounded_usd};
 use tidegate_workflows::contract::{Fallback, Progress};
 
-use crate::{
-    number::float,
-    output::{
-        agreement::Agreement,
-        finish::{checks::Checks, given_up::GivenUp, totals::LeftOutTotal},
-        forecast::Forecast,
-    },
+use crate::output::{
+    agreement::Agreement,
+    finish::{checks::Checks, given_up::GivenUp, totals::LeftOutTotal},
+    forecast::Forecast,
 };
 
 /// `report.json`: the workflow's result, and the totals of the results themselves.
@@ -102,8 +99,4 @@ impl From<(u64, Spend)> for ModelTotals {
             cost_usd: spend.known_usd().map(rounded_usd),
         }
     }
-}
-
-pub(super) fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { float(part) / float(whole) }
 }

@@ -6,17 +6,14 @@ use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 use tidegate_documents::left_out::Kind as LeftOut;
 use tidegate_providers::Finish as Ending;
-use tidegate_types::{DocumentId, ModelId, Spend};
+use tidegate_types::{ModelId, Spend};
 use tidegate_workflows::contract::{Finished, Progress};
 
 use crate::output::{
-    agreement::Compared,
+    agreement::{Compared, Unmatched},
     finish::{checks::Checks, given_up::GivenUp},
     result::DocumentResult,
 };
-
-/// Missing documents that are named.
-const NAMED: usize = 5;
 
 /// The outcomes of the planned documents.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -27,34 +24,25 @@ pub(super) struct DocumentCounts {
     pub(super) old: u64,
     pub(super) failed: u64,
     /// Documents with neither.
-    pub(super) neither: u64,
-    /// The ids of the first few of these.
-    first: Vec<String>,
+    pub(super) neither: Unmatched,
 }
 
 impl DocumentCounts {
-    pub(super) fn add_missing(&mut self, id: &DocumentId) {
-        self.neither += 1;
-        if self.first.len() < NAMED {
-            self.first.push(id.to_string());
-        }
-    }
-
     /// Combines the counts with the workflow's. The workflow knows best which results are its own;
     /// results unknown to it are assigned by their time.
     pub(super) fn finished(self, progress: &Progress) -> Finished {
         let results = self.new + self.old;
         let skipped = progress.totals.skipped.min(results);
         let succeeded = self.new.max(progress.totals.succeeded).min(results - skipped);
-        let (cancelled, missing) =
-            if progress.done { (0, self.neither) } else { (self.neither, 0) };
+        let Unmatched { count, first } = self.neither;
+        let (cancelled, missing) = if progress.done { (0, count) } else { (count, 0) };
         Finished {
             succeeded,
             failed: self.failed,
             skipped: results - succeeded,
             cancelled,
             missing,
-            first_missing: if missing > 0 { self.first } else { Vec::new() },
+            first_missing: if missing > 0 { first } else { Vec::new() },
         }
     }
 }
