@@ -2,7 +2,7 @@
 
 pub mod access;
 pub mod assembly;
-mod credential;
+pub mod credential;
 mod error;
 mod listing;
 mod local;
@@ -24,10 +24,7 @@ use object_store::{
 };
 use url::Url;
 
-pub use self::{
-    credential::{Credential, CredentialKind},
-    error::Error,
-};
+pub use self::error::Error;
 use crate::{
     host_rates::HostRates,
     storage::{
@@ -82,7 +79,7 @@ impl Storage {
     /// # Errors
     /// [`Error::Invalid`] names the root and the remedy.
     pub fn new<'a>(roots: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
-        Self::with_options(roots, &credential::variables())
+        Self::with_options(roots, &root::variables())
     }
 
     /// Like [`Self::new`], with these variables instead of the environment: `AWS_ENDPOINT`,

@@ -36,9 +36,10 @@ use tidegate_activities::{
     output::job::{Document, Shards, Stored, route_of},
     services,
     storage::{
-        CredentialKind, Entry, Error, Location, Storage,
+        Entry, Error, Location, Storage,
         access::{Access, Tried},
         assembly::Assembly,
+        credential::CredentialKind,
     },
 };
 use tidegate_calls::{

@@ -6,7 +6,7 @@ use std::{future::Future, time::Duration};
 use bytes::Bytes;
 use object_store::RetryConfig;
 
-use super::{CredentialKind, Error, Location, Storage, credential::variables};
+use super::{Error, Location, Storage, credential::CredentialKind, root::variables};
 
 /// Time-out of each step: object stores may be far away.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);

@@ -14,26 +14,7 @@ use url::Url;
 
 use self::found::Variables;
 pub use self::found::{Credential, CredentialKind};
-
-/// Prefixes of the stores' variables: `TOKEN`, `REGION` or `ENDPOINT` alone may belong to another
-/// program.
-const PREFIXES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
-
-/// Two variables that Google and Azure set themselves.
-const OTHERS: [&str; 2] = ["SERVICE_ACCOUNT", "IDENTITY_ENDPOINT"];
-
-/// The environment variables that stores read.
-pub(super) fn variables() -> Vec<(String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| is_of_a_store(name))
-        .collect()
-}
-
-fn is_of_a_store(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    OTHERS.contains(&name.as_str()) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-}
+use crate::storage::root::variables;
 
 impl Credential {
     /// The credential that the environment gives to a store of this URL.

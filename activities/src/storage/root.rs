@@ -215,7 +215,43 @@ impl Bucket {
     }
 }
 
+/// Prefixes of the stores' variables: `TOKEN`, `REGION` or `ENDPOINT` alone may belong to another
+/// program.
+const PREFIXES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
+
+/// Two variables that Google and Azure set themselves.
+const OTHERS: [&str; 2] = ["SERVICE_ACCOUNT", "IDENTITY_ENDPOINT"];
+
+/// The environment variables that stores read.
+pub(super) fn variables() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| is_of_a_store(name))
+        .collect()
+}
+
+fn is_of_a_store(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    OTHERS.contains(&name.as_str()) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// The option of a store that a variable of this name sets, if any.
 pub(super) fn key<K: FromStr>(name: &str) -> Option<K> {
     name.to_ascii_lowercase().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another program's `TOKEN` is not a session token of AWS.
+    #[test]
+    fn only_the_vendors_own_names_are_read() {
+        for name in ["AWS_REGION", "aws_region", "AZURE_CLIENT_ID", "SERVICE_ACCOUNT"] {
+            assert!(is_of_a_store(name), "{name}");
+        }
+        for name in ["TOKEN", "REGION", "BUCKET", "ENDPOINT", "TIMEOUT", "HOME"] {
+            assert!(!is_of_a_store(name), "{name}");
+        }
+    }
 }

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use tidegate_activities::{
     Storage,
     storage::{
-        Credential, CredentialKind, Error,
+        Error,
         access::{Access, Tried},
+        credential::{Credential, CredentialKind},
     },
 };
 use url::Url;

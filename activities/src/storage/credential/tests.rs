@@ -100,14 +100,3 @@ fn a_file_of_google_says_of_which_kind_it_is() {
     assert_eq!(kind(of_type("external_account")), Kind::Unusable);
     assert_eq!(kind(SECRET.to_owned()), Kind::Unusable);
 }
-
-/// Another program's `TOKEN` is not a session token of AWS.
-#[test]
-fn only_the_vendors_own_names_are_read() {
-    for name in ["AWS_REGION", "aws_region", "AZURE_CLIENT_ID", "SERVICE_ACCOUNT"] {
-        assert!(is_of_a_store(name), "{name}");
-    }
-    for name in ["TOKEN", "REGION", "BUCKET", "ENDPOINT", "TIMEOUT", "HOME"] {
-        assert!(!is_of_a_store(name), "{name}");
-    }
-}
