@@ -27,7 +27,7 @@ use crate::{
     batch::{plan, run_status, source::PageBudget, turn_release},
     document::{long, pack, process},
     door,
-    failure::{Failure, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE, unless_deadly},
+    failure::{self, Failure, PLAN_DEADLINE, STORE_DEADLINE, count_store_fault, unless_deadly},
     heartbeat, metrics,
     output::{finish, lease::Holder, seal},
     provider_batch,
@@ -78,8 +78,8 @@ impl DocumentActivities {
     ) -> Result<T, ActivityError> {
         let work = Box::pin(work);
         let counted = async {
-            let work = unless_deadly(attempt, Failure::kills_its_worker, work).await;
-            let failure = |failure: Failure| failure.counting(attempt, deadline);
+            let work = unless_deadly(attempt, failure::kills_its_worker, work).await;
+            let failure = |failure: Failure| count_store_fault(failure, attempt, deadline);
             work.map_err(failure).inspect_err(|failure| log_failure(ctx, failure))
         };
         heartbeat::run(ctx, attempt, &self.services.guard, STEP, counted).await
@@ -97,8 +97,9 @@ impl DocumentActivities {
     ) -> Result<T, ActivityError> {
         let work = Box::pin(work);
         let counted = async {
-            let work = unless_deadly(attempt, Failure::document_kills_its_worker, work).await;
-            let result = work.map_err(|failure| failure.counting(attempt, STORE_DEADLINE));
+            let work = unless_deadly(attempt, failure::document_kills_its_worker, work).await;
+            let result =
+                work.map_err(|failure| count_store_fault(failure, attempt, STORE_DEADLINE));
             let outcome = match &result {
                 Ok(value) => outcome(value),
                 Err(failure) => (!failure.is_retried()).then_some(failure.kind.as_str()),

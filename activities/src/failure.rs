@@ -34,40 +34,28 @@ use crate::{
     storage,
 };
 
-/// Converts a failure for Temporal.
-pub trait ToTemporal {
-    /// The failure with its type, its delay and the document's use so far. `attempt` is the activity's
-    /// attempt, counted from 1.
-    fn into_application_failure(
-        self,
-        details: impl Into<FailureDetails>,
-        backoff: Backoff,
-        attempt: u32,
-    ) -> ApplicationFailure;
-}
-
-impl ToTemporal for Failure {
-    fn into_application_failure(
-        self,
-        details: impl Into<FailureDetails>,
-        backoff: Backoff,
-        attempt: u32,
-    ) -> ApplicationFailure {
-        let message: String =
-            self.message.chars().flat_map(printable).take(MAX_MESSAGE_CHARS).collect();
-        let delay = self.retry.delay(backoff, attempt);
-        ApplicationFailure::builder(Message(message))
-            .type_name(self.kind.as_str().to_owned())
-            .non_retryable(delay.is_none())
-            .maybe_next_retry_delay(delay)
-            .category(if self.benign {
-                ApplicationErrorCategory::Benign
-            } else {
-                ApplicationErrorCategory::Unspecified
-            })
-            .details(FailureDetails { waits_for: self.waits_for, ..details.into() })
-            .build()
-    }
+/// Converts a failure for Temporal, with its type, its delay and the document's use so far. `attempt` is
+/// the activity's attempt, counted from 1.
+pub fn into_application_failure(
+    failure: Failure,
+    details: impl Into<FailureDetails>,
+    backoff: Backoff,
+    attempt: u32,
+) -> ApplicationFailure {
+    let message: String =
+        failure.message.chars().flat_map(printable).take(MAX_MESSAGE_CHARS).collect();
+    let delay = failure.retry.delay(backoff, attempt);
+    ApplicationFailure::builder(Message(message))
+        .type_name(failure.kind.as_str().to_owned())
+        .non_retryable(delay.is_none())
+        .maybe_next_retry_delay(delay)
+        .category(if failure.benign {
+            ApplicationErrorCategory::Benign
+        } else {
+            ApplicationErrorCategory::Unspecified
+        })
+        .details(FailureDetails { waits_for: failure.waits_for, ..details.into() })
+        .build()
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -138,39 +126,6 @@ pub const SPOOL_PATIENCE: Duration = Duration::from_hours(1);
 /// answer.
 pub const PROBE_UNWRITTEN: Duration = Duration::from_secs(30);
 
-/// Constructors and predicates for these failures.
-pub trait OfStore: Sized {
-    /// A bad location in a field of the input: the field is wrong, or the store failed.
-    fn of_field(field: &str, error: storage::Error) -> Self;
-
-    /// A document that the store does not return.
-    fn of_document(error: storage::Error) -> Self;
-
-    /// Whether a store refused, so that waiting alone does not help.
-    fn is_store_refusal(&self) -> bool;
-
-    /// Counts a fault of a store with the activity's earlier ones: the delay grows with them, and
-    /// after [`MAX_STORE_REFUSALS`] or `deadline` the failure is final. Returns other failures
-    /// unchanged.
-    fn counting(self, attempt: &Attempt, deadline: Duration) -> Self;
-
-    /// The failure after `dead` workers have died while they read the document.
-    fn kills_its_reader(dead: u32) -> Self;
-
-    /// The failure after `dead` workers have died during this step of a batch, or this call.
-    fn kills_its_worker(dead: u32) -> Self;
-
-    /// The failure after `dead` workers have died while they processed the document.
-    fn document_kills_its_worker(dead: u32) -> Self;
-
-    /// The failure while results of the batch cannot be written because an answer could not be
-    /// stored. No call was made.
-    fn unwritable(fault: &str) -> Self;
-
-    /// The failure while a bought answer is in the spool of a worker that is away or is writing it.
-    fn spooled() -> Self;
-}
-
 /// Does the work, unless [`MAX_DEAD_STEPS`] workers in a row have died during this activity.
 ///
 /// # Errors
@@ -186,62 +141,71 @@ pub(crate) async fn unless_deadly<T>(
     }
 }
 
-impl OfStore for Failure {
-    fn of_field(field: &str, error: storage::Error) -> Self {
-        match error {
-            storage::Error::Missing(_) | storage::Error::Invalid(_) => {
-                Self::invalid_input(format!("{field}: {error}"))
-            }
-            error => {
-                let failure = Self::from(error);
-                Self { message: format!("{field}: {}", failure.message), ..failure }
-            }
+/// The failure of a bad location in a field of the input: the field is wrong, or the store failed.
+pub fn field_fault(field: &str, error: storage::Error) -> Failure {
+    match error {
+        storage::Error::Missing(_) | storage::Error::Invalid(_) => {
+            Failure::invalid_input(format!("{field}: {error}"))
+        }
+        error => {
+            let failure = Failure::from(error);
+            Failure { message: format!("{field}: {}", failure.message), ..failure }
         }
     }
+}
 
-    fn of_document(error: storage::Error) -> Self {
-        let failure = Self::from(error);
-        let last = FailureType::UnreadableDocument;
-        match failure.retry {
-            Retry::ByStore { fault, .. } => {
-                Self { retry: Retry::ByStore { fault, last }, ..failure }
-            }
-            _ => Self { kind: last, ..failure },
+/// The failure of a document that the store does not return.
+pub fn document_fault(error: storage::Error) -> Failure {
+    let failure = Failure::from(error);
+    let last = FailureType::UnreadableDocument;
+    match failure.retry {
+        Retry::ByStore { fault, .. } => {
+            Failure { retry: Retry::ByStore { fault, last }, ..failure }
         }
+        _ => Failure { kind: last, ..failure },
     }
+}
 
-    fn is_store_refusal(&self) -> bool {
-        matches!(self.retry, Retry::ByStore { fault: StoreFault::Refused, .. })
-    }
+/// Whether a store refused, so that waiting alone does not help.
+pub fn is_store_refusal(failure: &Failure) -> bool {
+    matches!(failure.retry, Retry::ByStore { fault: StoreFault::Refused, .. })
+}
 
-    fn counting(self, attempt: &Attempt, deadline: Duration) -> Self {
-        let Retry::ByStore { fault, last } = self.retry else { return self };
-        after_store_faults(self, last, attempt.store_failed(fault), deadline, SystemTime::now())
-    }
+/// Counts a fault of a store with the activity's earlier ones: the delay grows with them, and after
+/// [`MAX_STORE_REFUSALS`] or `deadline` the failure is final. Returns other failures unchanged.
+pub fn count_store_fault(failure: Failure, attempt: &Attempt, deadline: Duration) -> Failure {
+    let Retry::ByStore { fault, last } = failure.retry else { return failure };
+    after_store_faults(failure, last, attempt.store_failed(fault), deadline, SystemTime::now())
+}
 
-    fn kills_its_reader(dead: u32) -> Self {
-        deadly_document(dead, "read")
-    }
+/// The failure after `dead` workers have died while they read the document.
+pub fn kills_its_reader(dead: u32) -> Failure {
+    deadly_document(dead, "read")
+}
 
-    fn document_kills_its_worker(dead: u32) -> Self {
-        deadly_document(dead, "processed")
-    }
+/// The failure after `dead` workers have died while they processed the document.
+pub fn document_kills_its_worker(dead: u32) -> Failure {
+    deadly_document(dead, "processed")
+}
 
-    fn kills_its_worker(dead: u32) -> Self {
-        Self::invalid_input(format!(
-            "{dead} workers died during this step; it is not tried again; the logs of the workers and of their machines give the cause; raise the workers' memory, or leave out large documents"
-        ))
-    }
+/// The failure after `dead` workers have died during this step of a batch, or this call.
+pub fn kills_its_worker(dead: u32) -> Failure {
+    Failure::invalid_input(format!(
+        "{dead} workers died during this step; it is not tried again; the logs of the workers and of their machines give the cause; raise the workers' memory, or leave out large documents"
+    ))
+}
 
-    fn unwritable(fault: &str) -> Self {
-        let message = format!("no model is asked while results cannot be written: {fault}");
-        unwritten(message, UNWRITABLE)
-    }
+/// The failure while results of the batch cannot be written because an answer could not be stored. No
+/// call was made.
+pub fn unwritable(fault: &str) -> Failure {
+    let message = format!("no model is asked while results cannot be written: {fault}");
+    unwritten(message, UNWRITABLE)
+}
 
-    fn spooled() -> Self {
-        let message = "the answer was bought and lies in the spool of another worker; the document waits until that worker writes it";
-        unwritten(message.to_owned(), SPOOLED)
-    }
+/// The failure while a bought answer is in the spool of a worker that is away or is writing it.
+pub fn spooled() -> Failure {
+    let message = "the answer was bought and lies in the spool of another worker; the document waits until that worker writes it";
+    unwritten(message.to_owned(), SPOOLED)
 }
 
 fn deadly_document(dead: u32, during: &str) -> Failure {

@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use crate::{
     attempt::Attempt,
-    failure::{Failure, ToTemporal as _},
+    failure::{Failure, into_application_failure},
     spans,
 };
 
@@ -91,7 +91,7 @@ pub(crate) fn failed(
     failure: Failure,
 ) -> ActivityError {
     let (details, number) = (attempt.details(), ctx.info().attempt);
-    failure.into_application_failure(details, guard.backoff, number).into()
+    into_application_failure(failure, details, guard.backoff, number).into()
 }
 
 /// Returns the interval between heartbeats, from the time-out that the workflow set. Each heartbeat

@@ -31,7 +31,9 @@ use tidegate_activities::{
         source::{self, Cursor, PageBudget},
     },
     document::process,
-    failure::{Backoff, Failure, MAX_STORE_REFUSALS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
+    failure::{
+        Backoff, Failure, MAX_STORE_REFUSALS, PLAN_DEADLINE, STORE_DEADLINE, count_store_fault,
+    },
     host_rates::HostRates,
     output::job::{Document, Shards, Stored, route_of},
     services,
@@ -312,7 +314,7 @@ async fn a_forbidden_prefix_is_the_authors_to_mend_after_a_few_tries() {
     let mut failure = listed(&storage, &job, &output, PageBudget::page()).await.unwrap_err();
     for attempt in 1..=MAX_STORE_REFUSALS {
         failure = listed(&storage, &job, &output, PageBudget::page()).await.unwrap_err();
-        failure = failure.counting(&planning, PLAN_DEADLINE);
+        failure = count_store_fault(failure, &planning, PLAN_DEADLINE);
         assert_eq!(failure.is_retried(), attempt < MAX_STORE_REFUSALS, "{failure}");
     }
     assert_eq!(failure.kind, FailureType::InvalidInput);
@@ -381,7 +383,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         };
         for attempt in 1..=tries {
             let failure = process::process(&services, &document, &task).await.unwrap_err();
-            let failure = failure.counting(&document, STORE_DEADLINE);
+            let failure = count_store_fault(failure, &document, STORE_DEADLINE);
             assert_eq!(failure.is_retried(), attempt < tries, "{failure}");
             if !failure.is_retried() {
                 assert_eq!(failure.kind, FailureType::UnreadableDocument, "{failure}");

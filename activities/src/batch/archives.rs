@@ -7,7 +7,7 @@ use tidegate_types::DocumentId;
 use crate::{
     archives::Fault,
     batch::source::PageBudget,
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     output::{
         job::{Document, resolve},
         version::Version,
@@ -56,7 +56,7 @@ pub(super) async fn unpack(
 /// `Transient` when a store or the worker fails.
 fn unreadable(fault: Fault) -> Result<Unreadable, Failure> {
     match fault {
-        Fault::Store(error) => Err(Failure::of_field("source", error)),
+        Fault::Store(error) => Err(field_fault("source", error)),
         Fault::NoReader(error) => Err(no_reader(&error)),
         Fault::Unreadable(fault) => Ok(fault),
     }

@@ -32,7 +32,7 @@ use crate::{
         read::content::{self, Care},
         request,
     },
-    failure::{Failure, OfStore as _},
+    failure::{Failure, is_store_refusal},
     number::{float, whole},
     output::{
         forecast::{Forecast, Range},
@@ -154,7 +154,7 @@ pub async fn forecast(
                 }
             }
             // A document that cannot be read now fails by itself, when its turn comes.
-            Err(failure) if failure.is_retried() && !failure.is_store_refusal() => {
+            Err(failure) if failure.is_retried() && !is_store_refusal(&failure) => {
                 return Err(failure);
             }
             Err(_) => {}

@@ -12,7 +12,7 @@ use crate::{
         prompt_builder::{self, DocumentFacts, OF_ALL, PromptText},
         template::Text,
     },
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     output::{
         job::{Document, resolve},
         jsonl::objects,
@@ -38,7 +38,7 @@ struct Line {
 /// `InvalidInput` names the line that is wrong; `Transient` when the store fails.
 pub(super) async fn read(services: &Services, job: &Job) -> Result<Job, Failure> {
     let Some(uri) = &job.examples else { return Ok(job.clone()) };
-    let of_field = |error| Failure::of_field("examples", error);
+    let of_field = |error| field_fault("examples", error);
     let place = resolve(&services.storage, "examples", uri)?;
     let size = place.size().await.map_err(of_field)?;
     let size = size.ok_or_else(|| {

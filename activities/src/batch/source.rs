@@ -24,7 +24,7 @@ use crate::{
             records::has_records,
         },
     },
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     output::{
         job::{Document, resolve},
         row_ids::RowIds,
@@ -211,7 +211,7 @@ async fn under(
         let listed = base
             .entries_after(behind.as_deref(), most)
             .await
-            .map_err(|error| Failure::of_field("source", error))?;
+            .map_err(|error| field_fault("source", error))?;
         more = listed.more;
         behind = listed.entries.last().map(|(key, _)| key.clone()).or(behind);
         for (key, entry) in listed.entries {

@@ -8,7 +8,7 @@ use tidegate_providers::Fields;
 use tidegate_workflows::input::call::{BODY, BY_URI};
 
 use crate::{
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     services::{Calls, Services},
 };
 
@@ -93,7 +93,7 @@ impl InputPart<'_> {
             // The error quotes the URI.
             Failure::invalid_input(format!("{}: {error}", self.field))
         })?;
-        let of_store = |error| Failure::of_field(self.field, error);
+        let of_store = |error| field_fault(self.field, error);
         let size = place.size().await.map_err(of_store)?;
         let size = size.ok_or_else(|| self.wrong("there is nothing"))?;
         if size > MAX_BYTES {

@@ -23,7 +23,7 @@ use crate::{
         call_context::{CallContext, Large, StoredAnswer, WaitPolicy, lane, workflow},
         input::ResolvedInput,
     },
-    failure::{Failure, OfStore as _, STORE_DEADLINE, unless_deadly},
+    failure::{self, Failure, STORE_DEADLINE, count_store_fault, unless_deadly},
     fingerprint::hash,
     heartbeat,
     services::Services,
@@ -84,13 +84,15 @@ async fn buy_once<T: Large + Serialize + DeserializeOwned>(
             let asked = CallContext { services, attempt, lane: &lane, patience, stored };
             ask(asked, input).await
         };
-        let outcome = unless_deadly(attempt, Failure::kills_its_worker, bought).await?;
+        let outcome = unless_deadly(attempt, failure::kills_its_worker, bought).await?;
         let saved = stored.save(services, attempt, outcome).await?;
         earlier::forget(attempt, &stored.part).await;
         Ok(saved)
     };
     let counted = async {
-        Box::pin(work).await.map_err(|failure: Failure| failure.counting(&attempt, STORE_DEADLINE))
+        Box::pin(work)
+            .await
+            .map_err(|failure: Failure| count_store_fault(failure, &attempt, STORE_DEADLINE))
     };
     heartbeat::run(ctx, &attempt, &services.guard, heartbeat::UNSENT, counted).await
 }

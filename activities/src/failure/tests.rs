@@ -62,7 +62,7 @@ fn a_store_that_stays_away_is_asked_ever_less_often_as_configured_until_the_dead
     let backoff = Backoff { base, max, ..Backoff::default() };
     let activity = activity();
     let met = |number| {
-        let failure = failure().counting(&activity, STORE_DEADLINE);
+        let failure = count_store_fault(failure(), &activity, STORE_DEADLINE);
         assert_eq!(activity.state().document.store.faults, number);
         longest(&failure, backoff, 90)
     };
@@ -73,14 +73,14 @@ fn a_store_that_stays_away_is_asked_ever_less_often_as_configured_until_the_dead
     assert!(met(3) > Duration::from_secs(120), "and grows");
     assert!(met(4) > Duration::from_secs(240), "to its bound");
     let delays: Vec<_> = (0..200)
-        .map(|_| failure().counting(&activity, STORE_DEADLINE))
-        .map(|failure| failure.into_application_failure(CallCounts::default(), backoff, 9))
+        .map(|_| count_store_fault(failure(), &activity, STORE_DEADLINE))
+        .map(|failure| into_application_failure(failure, CallCounts::default(), backoff, 9))
         .map(|sent| sent.next_retry_delay().unwrap())
         .collect();
     assert!(delays.iter().all(|delay| *delay <= backoff.max));
     assert!(delays.iter().any(|delay| *delay > Duration::from_secs(240)), "that Temporal gets too");
 
-    let ended = failure().counting(&activity, Duration::ZERO);
+    let ended = count_store_fault(failure(), &activity, Duration::ZERO);
     assert_eq!((ended.kind, ended.is_retried()), (FailureType::Transient, false), "{ended}");
     activity.call.count_call();
     assert_eq!(
@@ -96,7 +96,7 @@ fn a_deadline_counts_from_the_first_fault_of_a_row() {
     let so_far = activity.store_failed(StoreFault::Busy);
     let first = SystemTime::now();
     let at = |after: Duration| {
-        let failure = Failure::of_document(storage::Error::Failed("SlowDown".to_owned()));
+        let failure = document_fault(storage::Error::Failed("SlowDown".to_owned()));
         let last = FailureType::UnreadableDocument;
         after_store_faults(failure, last, so_far, STORE_DEADLINE, first + after)
     };
@@ -112,25 +112,25 @@ fn what_a_store_refuses_is_tried_a_few_times_and_ends_with_a_sentence() {
     let misconfigured = || storage::Error::Misconfigured("cannot read s3://b/a: 400".to_owned());
     for (failure, last) in [
         (Failure::from as fn(storage::Error) -> Failure, FailureType::InvalidInput),
-        (Failure::of_document, FailureType::UnreadableDocument),
-        (|error| Failure::of_field("source", error), FailureType::InvalidInput),
+        (document_fault, FailureType::UnreadableDocument),
+        (|error| field_fault("source", error), FailureType::InvalidInput),
     ] {
         for error in [&forbidden as &dyn Fn() -> storage::Error, &misconfigured] {
             let activity = activity();
             for _ in 1..MAX_STORE_REFUSALS {
                 // A busy store in between does not count as a refusal.
                 let busy = Failure::from(storage::Error::Failed("503".to_owned()));
-                assert!(busy.counting(&activity, STORE_DEADLINE).is_retried());
-                let again = failure(error()).counting(&activity, STORE_DEADLINE);
+                assert!(count_store_fault(busy, &activity, STORE_DEADLINE).is_retried());
+                let again = count_store_fault(failure(error()), &activity, STORE_DEADLINE);
                 assert_eq!((again.kind, again.is_retried()), (FailureType::Transient, true));
             }
-            let ended = failure(error()).counting(&activity, STORE_DEADLINE);
+            let ended = count_store_fault(failure(error()), &activity, STORE_DEADLINE);
             assert_eq!((ended.kind, ended.is_retried()), (last, false));
             assert!(ended.message.starts_with("given up after 4 tries: "), "{ended}");
             assert!(ended.message.contains("cannot read s3://b/a"), "{ended}");
         }
     }
-    let gone = Failure::of_field("source", storage::Error::Missing("s3://b/a".to_owned()));
+    let gone = field_fault("source", storage::Error::Missing("s3://b/a".to_owned()));
     assert_eq!((gone.kind, gone.is_retried()), (FailureType::InvalidInput, false), "at once");
 }
 
@@ -155,7 +155,7 @@ fn every_kind_of_provider_error_has_its_row() {
     for (kind, counts, expected, retried) in cases {
         let failure = Failure::from_provider(&error(kind), &counts);
         assert_eq!((failure.kind, failure.is_retried()), (expected, retried), "{kind:?}");
-        let sent = failure.into_application_failure(counts, Backoff::default(), 1);
+        let sent = into_application_failure(failure, counts, Backoff::default(), 1);
         assert_eq!(
             (sent.type_name(), sent.is_non_retryable()),
             (Some(expected.as_str()), !retried)
@@ -204,7 +204,7 @@ fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
     let details = |refused: &Refused, delay: Duration| {
         let failure = Failure::refused(refused);
         let sent =
-            failure.clone().into_application_failure(CallCounts::default(), Backoff::default(), 7);
+            into_application_failure(failure.clone(), CallCounts::default(), Backoff::default(), 7);
         assert_eq!(sent.next_retry_delay(), Some(delay));
         assert_eq!(sent.category(), ApplicationErrorCategory::Benign);
         assert!(!sent.is_non_retryable());
@@ -236,14 +236,14 @@ fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
 #[test]
 fn what_moves_a_cursor_is_escaped() {
     let failure = Failure::invalid_input("a\u{1b}]0;title\u{7}b\nc\rd");
-    let told = failure.into_application_failure(counts(0, 0), Backoff::default(), 1);
+    let told = into_application_failure(failure, counts(0, 0), Backoff::default(), 1);
     assert_eq!(told.to_string(), "a\\u{1b}]0;title\\u{7}b\nc\\rd");
 }
 
 #[test]
 fn messages_are_cut() {
     let long = Failure::never(FailureType::Transient, "ä".repeat(5_000));
-    let long = long.into_application_failure(CallCounts::default(), Backoff::default(), 1);
+    let long = into_application_failure(long, CallCounts::default(), Backoff::default(), 1);
     assert_eq!(long.to_string().chars().filter(|c| *c == 'ä').count(), MAX_MESSAGE_CHARS);
 }
 
@@ -303,7 +303,7 @@ async fn what_was_under_way_at_each_of_five_deaths_is_not_tried_again() {
         state.call.progress = state.call.progress.resumed_by(number);
         let attempt = Attempt::new("r".to_owned(), "b".to_owned(), 0, state.clone());
         let work = std::future::ready(Ok(()));
-        let ended = unless_deadly(&attempt, Failure::document_kills_its_worker, work).await;
+        let ended = unless_deadly(&attempt, document_kills_its_worker, work).await;
         match number {
             6 => {
                 let failure = ended.unwrap_err();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_types::ModelId;
 
 use crate::{
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     fingerprint::Fingerprint,
     output::{
         agreement::Rate,
@@ -53,7 +53,7 @@ impl Comparisons {
     pub async fn read(output: &Location, question: Fingerprint) -> Result<Self, Failure> {
         let place = place(output, question);
         let bytes = place.read_if_there().await;
-        let there = bytes.map_err(|error| Failure::of_field("compared", error))?;
+        let there = bytes.map_err(|error| field_fault("compared", error))?;
         let read = there.map(|bytes| serde_json::from_slice(&bytes)).transpose();
         let read = read.map_err(|error| {
             Failure::invalid_input(format!("{place} is damaged: {error}; compare anew"))
@@ -99,7 +99,7 @@ impl Comparisons {
     /// The store's failure.
     pub async fn write(&self, output: &Location, question: Fingerprint) -> Result<(), Failure> {
         let written = place(output, question).write(pretty(self)?).await;
-        written.map_err(|error| Failure::of_field("output", error))
+        written.map_err(|error| field_fault("output", error))
     }
 }
 

@@ -17,7 +17,7 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{DocumentTask, Job, Target};
 
 use crate::{
-    failure::{Failure, OfStore as _, RETRIES_PER_DOCUMENT},
+    failure::{Failure, RETRIES_PER_DOCUMENT, field_fault},
     fingerprint::{Fingerprint, hash},
     output::{
         forecast::Forecast,
@@ -111,7 +111,7 @@ impl Stored {
     /// Writes `job.json`.
     pub(crate) async fn write(&self, folder: &Location) -> Result<(), Failure> {
         let written = folder.child("job.json").write(pretty(self)?).await;
-        written.map_err(|error| Failure::of_field("output", error))
+        written.map_err(|error| field_fault("output", error))
     }
 
     /// The fingerprint of the question about each document.

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     output::{jsonl::json, layout::FOLDER},
     storage::{Error, Location},
 };
@@ -40,7 +40,7 @@ where
     Fut: Future<Output = Result<bool, Failure>>,
 {
     let folder = output.child(FOLDER);
-    let of_output = |error| Failure::of_field("output", error);
+    let of_output = |error| field_fault("output", error);
     for _ in 0..MAX_TRIES {
         let names = match folder.names().await {
             Ok(names) => names,

@@ -31,9 +31,7 @@ use tracing::{Instrument, info, warn};
 
 use crate::{
     attempt::Attempt,
-    failure::{
-        DRAIN_SPOOL, Failure, OfStore as _, PROBE_UNWRITTEN, Retry, SPOOL_PATIENCE, WRITE_AGAIN,
-    },
+    failure::{self, DRAIN_SPOOL, Failure, PROBE_UNWRITTEN, Retry, SPOOL_PATIENCE, WRITE_AGAIN},
     fingerprint::Fingerprint,
     metrics,
     output::spool::{Entry, Header, Overwrite, Spool, SpoolLookup},
@@ -144,7 +142,7 @@ struct Batch {
 impl Batch {
     fn check(&self, now: Instant) -> Result<(), Failure> {
         match &self.fault {
-            Some(fault) if self.held > 0 || now < self.probe_at => Err(Failure::unwritable(fault)),
+            Some(fault) if self.held > 0 || now < self.probe_at => Err(failure::unwritable(fault)),
             _ => Ok(()),
         }
     }
@@ -213,7 +211,7 @@ impl PendingWrites {
         let (entry, header, bytes) = match spool.find(&location.uri()) {
             Ok(SpoolLookup::Answer(entry, header, bytes)) => (entry, header, bytes),
             Ok(SpoolLookup::Nothing) => return Ok(()),
-            Ok(SpoolLookup::Held) => return Err(Failure::spooled()),
+            Ok(SpoolLookup::Held) => return Err(failure::spooled()),
             Err(error) => {
                 warn!(%location, %error, "the spool cannot be read");
                 return Ok(());
@@ -231,7 +229,7 @@ impl PendingWrites {
     /// A retried failure, until the wait has lasted too long.
     pub fn check_spooled(&self, attempt: &Attempt) -> Result<(), Failure> {
         match attempt.spooled_duration(SystemTime::now()) {
-            Some(lasting) if lasting < SPOOL_PATIENCE => Err(Failure::spooled()),
+            Some(lasting) if lasting < SPOOL_PATIENCE => Err(failure::spooled()),
             Some(lasting) => {
                 warn!(
                     document = attempt.call.document(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::Job;
 
 use crate::{
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     output::{jsonl::pretty, layout::FOLDER, question::StatedQuestion, result::DocumentResult},
     storage::{Error, Location},
 };
@@ -23,7 +23,7 @@ impl RecordedQuestion {
         let json = pretty(self)?;
         let place = location(output);
         if place.read_if_there().await?.is_none_or(|there| there != json) {
-            place.write(json).await.map_err(|error| Failure::of_field("output", error))?;
+            place.write(json).await.map_err(|error| field_fault("output", error))?;
         }
         Ok(())
     }
@@ -48,7 +48,7 @@ pub(crate) fn location(output: &Location) -> Location {
 /// does not state how to treat them.
 pub(crate) async fn check(output: &Location, job: &Job) -> Result<RecordedQuestion, Failure> {
     let question = StatedQuestion::from_job(job);
-    let of_output = |error| Failure::of_field("output", error);
+    let of_output = |error| field_fault("output", error);
     let there = location(output).read_if_there().await.map_err(of_output)?;
     let there = there.and_then(|json| serde_json::from_slice::<RecordedQuestion>(&json).ok());
     if let Some(there) = &there

@@ -14,7 +14,7 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, ResultsAs};
 
 use crate::{
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     fingerprint::{Fingerprint, Key, key},
     output::{
         job::Document,
@@ -106,7 +106,7 @@ impl EarlierResults {
                 objects.push((key(id), stamp_key(&stamp)));
             }
         });
-        listed.await.map_err(|error| Failure::of_field("output", error))?;
+        listed.await.map_err(|error| field_fault("output", error))?;
         objects.sort_unstable();
         let object = |id: Key| {
             let place = objects.binary_search_by_key(&id, |(id, _)| *id).ok()?;
@@ -204,7 +204,7 @@ impl EarlierResults {
                     let Some(line) = results.get(id) else { continue };
                     match DocumentResult::location(output, id).create(line.json.clone()).await {
                         Ok(()) | Err(Error::Exists(_)) => {}
-                        Err(error) => return Err(Failure::of_field("output", error)),
+                        Err(error) => return Err(field_fault("output", error)),
                     }
                 }
             }
@@ -252,7 +252,7 @@ pub(crate) fn read_indexes(
 pub(crate) async fn indexes(output: &Location) -> Result<BTreeSet<u32>, Failure> {
     match layout::indexes(output).names().await {
         Ok(names) => Ok(names.iter().filter_map(|name| index_number(name)).collect()),
-        Err(error @ Error::Failed(_)) => Err(Failure::of_field("output", error)),
+        Err(error @ Error::Failed(_)) => Err(field_fault("output", error)),
         Err(_) => Ok(BTreeSet::new()),
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tidegate_types::DocumentId;
 
 use crate::{
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     output::{
         agreement::Unmatched,
         job::resolve,
@@ -54,7 +54,7 @@ impl Truth {
         uri: &str,
     ) -> Result<(Bytes, Self), Failure> {
         let location = resolve(storage, "truth", uri)?;
-        let of_field = |error| Failure::of_field("truth", error);
+        let of_field = |error| field_fault("truth", error);
         if location.size().await.map_err(of_field)?.is_some_and(|size| size > MOST) {
             return Err(Failure::invalid_input(format!(
                 "truth {uri} is larger than {} MiB; give the expected answers of a sample",

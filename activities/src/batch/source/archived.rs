@@ -11,7 +11,7 @@ use crate::{
             records::{self, has_records},
         },
     },
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     output::{
         job::{Document, resolve},
         row_ids::RowIds,
@@ -42,7 +42,7 @@ impl Archived {
         let location = resolve(storage, "source", &self.uri)?;
         let stamp = match location.special() {
             Some(_) => None,
-            None => location.stamp().await.map_err(|error| Failure::of_field("source", error))?,
+            None => location.stamp().await.map_err(|error| field_fault("source", error))?,
         };
         if let Some((before, now)) = self.stamp.as_ref().zip(stamp.as_ref())
             && !before.is_same(now)

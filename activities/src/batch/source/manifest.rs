@@ -5,7 +5,7 @@ use tidegate_types::DocumentId;
 
 use crate::{
     batch::source::page::LinePosition,
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     output::{
         job::{Document, resolve},
         jsonl::{object, unmarked},
@@ -75,7 +75,7 @@ pub(super) async fn lines(
 
 /// Reads the bytes from this offset on, and whether they are the last ones.
 async fn block(location: &Location, from: u64) -> Result<(bytes::Bytes, bool), Failure> {
-    let of_field = |error| Failure::of_field("manifest", error);
+    let of_field = |error| field_fault("manifest", error);
     let size = location.size().await.map_err(of_field)?;
     let size = size.unwrap_or(0);
     // Not every web server supports ranges.

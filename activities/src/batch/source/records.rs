@@ -18,7 +18,7 @@ use crate::{
         archives,
         source::page::{PageBudget, Within},
     },
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     output::{
         job::{Document, resolve},
         row_ids::{IsNumbered, RowIds},
@@ -83,7 +83,7 @@ pub(super) async fn rows(
     if let Some(what) = location.special() {
         return Ok(faulty(within, format!("{location} is {what}, and no file")));
     }
-    let of_source = |error| Failure::of_field("source", error);
+    let of_source = |error| field_fault("source", error);
     let stamp = location.stamp().await.map_err(of_source)?;
     let Some(stamp) = stamp else { return Err(of_source(Error::Missing(location.uri()))) };
     if within.stamp.as_ref().is_some_and(|before| !before.is_same(&stamp)) {
@@ -170,7 +170,7 @@ fn refusal(name: &str, broken: Broken) -> Failure {
             invalid(error.to_string())
         }
         Broken::Io(error) => match error.into_inner().map(|inner| inner.downcast::<Error>()) {
-            Some(Ok(error)) => Failure::of_field("source", *error),
+            Some(Ok(error)) => field_fault("source", *error),
             Some(Err(error)) => Failure::transient(format!("{name}: {error}")),
             None => Failure::transient(format!("{name} cannot be read")),
         },

@@ -15,7 +15,7 @@ use crate::{
         source::page::{Cursor, FilePosition, LinePosition, Page, PageBudget},
     },
     document::request,
-    failure::{Failure, OfStore as _},
+    failure::{Failure, field_fault},
     fingerprint::{Fingerprint, Key, key},
     output::{
         job::{Document, resolve},
@@ -48,15 +48,15 @@ pub(super) async fn page(
         return Err(Failure::invalid_input("lines are those of one file, which source names"));
     };
     let file = resolve(storage, "source", uri)?;
-    let stamp = file.stamp().await.map_err(|error| Failure::of_field("source", error))?;
-    let stamp = stamp.ok_or_else(|| Failure::of_field("source", Error::Missing(file.uri())))?;
+    let stamp = file.stamp().await.map_err(|error| field_fault("source", error))?;
+    let stamp = stamp.ok_or_else(|| field_fault("source", Error::Missing(file.uri())))?;
     let size = stamp.size;
     let mut from = begin.byte;
     let mut reading = Reading::new(file.uri(), &stamp, lines, names, begin);
     while from < size && !reading.is_full(room) {
         let to = (from + BLOCK).min(size);
         let block = file.read_range(from..to).await;
-        reading.block(&block.map_err(|error| Failure::of_field("source", error))?, room);
+        reading.block(&block.map_err(|error| field_fault("source", error))?, room);
         from = to;
     }
     let next = reading.is_full(room).then(|| reading.place()).filter(|place| place.byte < size);

@@ -11,7 +11,7 @@ use crate::{
     archives::Fault,
     attempt::Attempt,
     document::ask::prompt::Content,
-    failure::{Failure, MAX_DEAD_READERS, OfStore as _},
+    failure::{self, Failure, MAX_DEAD_READERS, document_fault},
     fingerprint::Fingerprint,
     memory::MemoryShare,
     output::{job::Document, version::Version},
@@ -97,7 +97,7 @@ impl<'a> Care<'a> {
     /// `UnreadableDocument` when enough workers have died.
     async fn begin(self) -> Result<bool, Failure> {
         let refuse = |attempt: &Attempt, most_dead: u32| match attempt.dead_readers() {
-            dead if dead >= most_dead => Err(Failure::kills_its_reader(dead)),
+            dead if dead >= most_dead => Err(failure::kills_its_reader(dead)),
             _ => Ok(()),
         };
         match self {
@@ -130,7 +130,7 @@ pub(crate) async fn fetch_version(
     let Ok(location) = services.storage.resolve(split_uri(document).0) else {
         return Ok(Version::default());
     };
-    let stamp = location.stamp().await.map_err(Failure::of_document)?;
+    let stamp = location.stamp().await.map_err(document_fault)?;
     Ok(stamp.map(Version::listed).unwrap_or_default())
 }
 
@@ -168,7 +168,7 @@ pub(crate) async fn fetch(
         let read = services.archives.read(&location, member, &reader, reader.limits()).await;
         let (bytes, name, stamp) = read.map_err(|fault| match fault {
             Fault::Store(Error::Missing(_)) => gone(),
-            Fault::Store(error) => Failure::of_document(error),
+            Fault::Store(error) => document_fault(error),
             Fault::NoReader(error) => no_reader(&error),
             Fault::Unreadable(why) => not_read(&why),
         })?;
@@ -176,7 +176,7 @@ pub(crate) async fn fetch(
         let version = Version::read(&bytes, stamp);
         return Ok(Raw { version, body: Body::File(bytes, name), held });
     }
-    let size = location.size().await.map_err(Failure::of_document)?.ok_or_else(gone)?;
+    let size = location.size().await.map_err(document_fault)?.ok_or_else(gone)?;
     let most = services.reader.limits().bytes;
     if size > most {
         return Err(not_read(&Unreadable::TooLarge { what: "file".into(), size, most }));
@@ -184,7 +184,7 @@ pub(crate) async fn fetch(
     let held = services.memory.hold(size).await;
     let (bytes, stamp) = location.read_stamped().await.map_err(|error| match error {
         Error::Missing(_) => gone(),
-        error => Failure::of_document(error),
+        error => document_fault(error),
     })?;
     let version = Version::read(&bytes, stamp);
     Ok(Raw { version, body: Body::File(bytes, location.name().to_owned()), held })
@@ -201,7 +201,7 @@ pub(crate) async fn read_line(
     let location = services.storage.resolve(uri).map_err(|error| unreadable(error.to_string()))?;
     location.read_range(from..to).await.map_err(|error| match error {
         Error::Missing(_) => unreadable("the file of the requests was removed".to_owned()),
-        error => Failure::of_document(error),
+        error => document_fault(error),
     })
 }
 
