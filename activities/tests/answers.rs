@@ -411,7 +411,7 @@ async fn another_question_is_refused_by_its_parts_or_replaces() {
         ["a.md", "b.md", "c.md"].map(|id| rig.result(id)["answer"].as_str().unwrap().to_owned())
     };
     assert_eq!(answers(&rig), ["Translate. a.md", "Sum up. b.md", "Sum up. c.md"]);
-    assert_eq!(rig.lines("out/results.jsonl").len(), 3);
+    assert_eq!(rig.lines("out/results.jsonl").len(), 1, "the answers to this question");
     // The old question is another one now, and the new one continues.
     assert!(refused(rig.run(json!({})).await).contains("instructions differs"));
     let ran = rig.run(json!({"instructions": "Translate."})).await.unwrap();
@@ -424,17 +424,26 @@ async fn another_question_is_refused_by_its_parts_or_replaces() {
 #[tokio::test]
 async fn an_old_answer_does_not_stand_for_one_that_failed() {
     let mut rig = Rig::new();
-    rig.document("a.md", "a", 0);
-    rig.document("b.md", "b", 0);
+    ["a", "b", "gone"].iter().for_each(|name| rig.document(&format!("{name}.md"), name, 0));
     rig.run(json!({})).await.unwrap();
+    std::fs::remove_file(rig.path("in/gone.md")).unwrap();
     rig.document("b.md", "refuse this", 3);
     let ran = rig.run(json!({})).await.unwrap();
     assert_eq!(ran.figures(), ([0, 1, 1, 0], 1));
     assert_eq!(rig.lines("out/failures.jsonl").len(), 1);
-    assert_eq!(rig.lines("out/results.jsonl").len(), 2, "no line is lost");
+    assert_eq!(rig.lines("out/results.jsonl").len(), 3, "no line is lost");
     rig.document("a.md", "refuse this", 3);
+    rig.document("c.md", "c", 3);
     let ran = rig.run(json!({"instructions": "Translate.", "replace": true})).await.unwrap();
-    assert_eq!(ran.figures(), ([0, 2, 0, 0], 2));
+    assert_eq!(ran.figures(), ([1, 2, 0, 0], 3));
+    let answers: Vec<Value> = rig.lines("out/results.jsonl");
+    let answers: Vec<&Value> = answers.iter().map(|line| &line["answer"]).collect();
+    assert_eq!(answers, [&json!("Translate. c")], "old answers, also to documents that are gone");
+    let report = std::fs::read(rig.path("out/report.json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["models"][MODEL]["documents"], json!(1), "{report}");
+    assert_eq!(rig.result("a.md")["answer"], json!("Sum up. a"), "its own object stays");
+    std::fs::remove_file(rig.path("in/c.md")).unwrap();
     // A cancelled batch that has not reached a changed document does not count it as done.
     rig.document("b.md", "b, again", 5);
     let ran = Box::pin(rig.run_until(json!({"instructions": "Translate."}), 0)).await.unwrap();

@@ -254,12 +254,11 @@ impl<'a> Gathering<'a> {
         line: Option<ResultLine>,
         failed: Option<Bytes>,
     ) -> Result<(), Failure> {
-        if let Some(line) = &line {
-            // A result, even to another question.
-            self.result(line).await?;
-        }
         let takes = self.takes;
         let line = line.filter(|line| takes.question(&line.result));
+        if let Some(line) = &line {
+            self.result(line).await?;
+        }
         if line.is_none()
             && self.truth.as_ref().is_some_and(|truth| truth.expected(&planned.id).is_some())
         {
@@ -309,6 +308,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
+    /// Counts and copies a result that answers this batch's question.
     async fn result(&mut self, line: &ResultLine) -> Result<(), Failure> {
         self.answered.add(&line.result);
         self.compare(&line.result);
@@ -338,20 +338,20 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Compares an answer to this batch's question with the expected one.
+    /// Compares an answer with the expected one.
     fn compare(&mut self, result: &DocumentResult) {
         let Some(truth) = &mut self.truth else { return };
         // The document may no longer be planned.
         truth.mark_seen(&result.id);
-        let expected = truth.expected(&result.id).filter(|_| self.takes.question(result));
-        if let Some(expected) = expected {
+        if let Some(expected) = truth.expected(&result.id) {
             let usd = result.saved_usd.or(result.cost_usd);
             self.answered.compared.add(result.id.as_str(), expected, &result.answer, usd);
         }
     }
 
-    /// Writes results that no planned document has claimed.
+    /// Writes results to this batch's question that no planned document has claimed.
     async fn write_others(&mut self) -> Result<(), Failure> {
+        let takes = self.takes;
         let Some(mut present) = self.present.take().filter(|present| !present.is_empty()) else {
             return Ok(());
         };
@@ -373,8 +373,10 @@ impl<'a> Gathering<'a> {
             .buffered(READ_AHEAD);
         let mut others = std::pin::pin!(others);
         while let Some(line) = others.try_next().await? {
-            if let Some(line) = line {
-                present.remove(line.result.id.as_str());
+            if let Some(line) = line
+                && present.remove(line.result.id.as_str())
+                && takes.question(&line.result)
+            {
                 self.result(&line).await?;
             }
         }
@@ -390,6 +392,7 @@ impl<'a> Gathering<'a> {
             for id in ids {
                 if let Some(line) = results.remove(&id)
                     && present.remove(id.as_str())
+                    && takes.question(&line.result)
                 {
                     self.result(&line).await?;
                 }
