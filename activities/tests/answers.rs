@@ -420,6 +420,27 @@ async fn another_question_is_refused_by_its_parts_or_replaces() {
     assert_eq!(rig.run(replace).await.unwrap().figures(), ([0, 0, 3, 0], 0), "nothing differs");
 }
 
+/// No batch deletes or overwrites what others have left in its output.
+#[tokio::test]
+async fn an_output_with_files_of_other_origin_is_refused() {
+    let mut rig = Rig::new();
+    rig.document("a.md", "a", 0);
+    std::fs::create_dir(rig.path("out")).unwrap();
+    for name in ["results.parquet", "report.json", "failures.jsonl"] {
+        std::fs::write(rig.path("out").join(name), "mine").unwrap();
+        let message = refused(rig.run(json!({})).await);
+        assert!(message.contains(&format!("holds {name} and no record of a batch")), "{message}");
+        assert!(message.contains("another output") && message.contains("--replace"), "{message}");
+        assert_eq!(std::fs::read_to_string(rig.path("out").join(name)).unwrap(), "mine");
+        std::fs::remove_file(rig.path("out").join(name)).unwrap();
+    }
+    std::fs::write(rig.path("out/report.json"), "mine").unwrap();
+    rig.run(json!({"replace": true})).await.unwrap();
+    // What a batch has written hinders none, even if nothing was answered.
+    std::fs::remove_dir_all(rig.path("out/results")).unwrap();
+    rig.run(json!({"instructions": "Translate."})).await.unwrap();
+}
+
 /// A document that fails has not been replaced, and its old answer does not count for the new question.
 #[tokio::test]
 async fn an_old_answer_does_not_stand_for_one_that_failed() {

@@ -8,6 +8,17 @@ use crate::storage::Location;
 /// The folder of an output for internal objects.
 pub const FOLDER: &str = "_tidegate";
 
+/// Objects directly in an output that a batch or a comparison writes for its author.
+pub(crate) const AT_TOP: [&str; 7] = [
+    "results.jsonl",
+    "results.parquet",
+    "failures.jsonl",
+    "disagreements.jsonl",
+    "comparison.json",
+    "report.json",
+    "report.html",
+];
+
 /// Objects of an output that are read at once.
 pub(crate) const READ_AHEAD: usize = 32;
 

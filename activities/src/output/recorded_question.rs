@@ -7,7 +7,12 @@ use tidegate_workflows::contract::Job;
 
 use crate::{
     failure::{Failure, field_fault},
-    output::{jsonl::pretty, layout::FOLDER, question::StatedQuestion, result::DocumentResult},
+    output::{
+        jsonl::pretty,
+        layout::{self, FOLDER},
+        question::StatedQuestion,
+        result::DocumentResult,
+    },
     storage::{Error, Location},
 };
 
@@ -44,13 +49,14 @@ pub(crate) fn location(output: &Location) -> Location {
 /// Whether a batch may write to its output. Changes nothing there.
 ///
 /// # Errors
-/// `InvalidInput` where the output has answers to another or an unknown question, and the batch
-/// does not state how to treat them.
+/// `InvalidInput` where the output has answers to another or an unknown question, or files of other
+/// origin with names of ours, and the batch does not state how to treat them.
 pub(crate) async fn check(output: &Location, job: &Job) -> Result<RecordedQuestion, Failure> {
     let question = StatedQuestion::from_job(job);
     let of_output = |error| field_fault("output", error);
-    let there = location(output).read_if_there().await.map_err(of_output)?;
-    let there = there.and_then(|json| serde_json::from_slice::<RecordedQuestion>(&json).ok());
+    let recorded = location(output).read_if_there().await.map_err(of_output)?;
+    let is_output = recorded.is_some();
+    let there = recorded.and_then(|json| serde_json::from_slice::<RecordedQuestion>(&json).ok());
     if let Some(there) = &there
         && there.question == question
     {
@@ -79,8 +85,22 @@ pub(crate) async fn check(output: &Location, job: &Job) -> Result<RecordedQuesti
                 false => Err(another(output, &[])),
             }
         }
+        (None, None) if !job.replace && !is_output => {
+            for name in layout::AT_TOP {
+                if output.child(name).size().await.map_err(of_output)?.is_some() {
+                    return Err(foreign(output, name));
+                }
+            }
+            Ok(RecordedQuestion { question })
+        }
         _ => Ok(RecordedQuestion { question }),
     }
+}
+
+fn foreign(output: &Location, name: &str) -> Failure {
+    Failure::invalid_input(format!(
+        "output {output} holds {name} and no record of a batch that wrote it; choose another output, move the file away, or set \"replace\": true (--replace) to replace it"
+    ))
 }
 
 fn another(output: &Location, differences: &[&str]) -> Failure {

@@ -9,17 +9,6 @@ use crate::{
     storage::Location,
 };
 
-/// Names of an output's objects and folders, by the first part of their paths.
-const OURS: [&str; 7] = [
-    "results",
-    layout::FOLDER,
-    "results.jsonl",
-    "results.parquet",
-    "failures.jsonl",
-    "report.json",
-    "report.html",
-];
-
 /// Folders of the source, and whether each is the output of a batch.
 #[derive(Debug, Default)]
 pub(super) struct EarlierOutputs(HashMap<String, bool>);
@@ -52,7 +41,9 @@ impl EarlierOutputs {
     }
 }
 
-/// After a `#` is the number of an upload that was broken off.
+/// Whether an output has an object or a folder of this name. After a `#` is the number of an upload
+/// that was broken off.
 pub(super) fn is_ours(name: &str) -> bool {
-    OURS.contains(&name.split('#').next().unwrap_or_default())
+    let name = name.split('#').next().unwrap_or_default();
+    ["results", layout::FOLDER].contains(&name) || layout::AT_TOP.contains(&name)
 }
