@@ -285,12 +285,10 @@ async fn record(
         let question = question.with_context(|| format!("what {} was asked is gone", one.model))?;
         questions.insert(&one.model, question);
     }
-    let Some(question) = questions.values().next().map(StatedQuestion::fingerprint_of_any_model)
-    else {
-        return Ok(());
-    };
+    let question = questions.values().next().cloned().map(StatedQuestion::of_any_model);
+    let Some(question) = question else { return Ok(()) };
     let output = services.storage.resolve(output).context("output")?;
-    let mut known = Comparisons::read(&output, question).await?;
+    let mut known = Comparisons::read(&output, question.fingerprint()).await?;
     let to_truth = |model: &ModelId| {
         let seen = comparison.models.iter().find(|seen| seen.model == *model);
         seen.and_then(|seen| seen.agreement.as_ref())
@@ -314,7 +312,7 @@ async fn record(
             false => known.remove(&models),
         }
     }
-    Ok(known.write(&output, question).await?)
+    Ok(known.write(&output, &question).await?)
 }
 
 /// Compares another model's answers with the first model's answers as the truth.

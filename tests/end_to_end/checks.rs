@@ -296,11 +296,11 @@ async fn agreement_with_the_truth_is_what_is_counted_and_a_bad_model_is_not_reco
     let compare = async |more: &[&str]| {
         let ran = ask(&["compare", RIGHT, WRONG], "compared/", more).await;
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        let entries = std::fs::read_dir(fleet.path("compared")).unwrap();
+        let entries = std::fs::read_dir(fleet.path("compared/_tidegate")).unwrap();
         let is_of_a_question = |name: &String| name.len() > 40 && name.ends_with(".json");
         let mut names = entries.map(|it| it.unwrap().file_name().into_string().unwrap());
         let recorded = names.find(is_of_a_question).unwrap();
-        let recorded = std::fs::read(fleet.path("compared").join(recorded)).unwrap();
+        let recorded = std::fs::read(fleet.path("compared/_tidegate").join(recorded)).unwrap();
         let recorded: Value = serde_json::from_slice(&recorded).unwrap();
         (ran, said, recorded["pairs"].as_array().unwrap().len())
     };

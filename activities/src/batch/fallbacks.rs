@@ -30,7 +30,7 @@ pub(crate) async fn with_reasons(
     let (mut fallbacks, mut unknown) = (BTreeMap::new(), Vec::new());
     let Some(first) = route.models.first() else { return Ok(job.clone()) };
     let first = &name(services, first);
-    let question = StatedQuestion::from_job(job).fingerprint_of_any_model();
+    let question = StatedQuestion::from_job(job).of_any_model().fingerprint();
     let known = match route.compared.as_deref().filter(|_| route.others().next().is_some()) {
         Some(prefix) => {
             let prefix = resolve(&services.storage, "the route's compared", prefix)?;

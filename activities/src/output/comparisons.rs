@@ -1,8 +1,8 @@
 //! Which models were compared for a question: `tidegate compare` writes this into its output, and a
 //! batch whose route states `compared` reads it there.
 //!
-//! The object is `<question>.json`, by the fingerprint of the question without its model. In a prefix
-//! of several questions it is in a [folder](folder) of its own.
+//! The object is `_tidegate/<question>.json`, by the fingerprint of the question without its model. In a
+//! prefix of several questions the output is a [folder](folder) of its own.
 
 use serde::{Deserialize, Serialize};
 use tidegate_types::ModelId;
@@ -13,10 +13,11 @@ use crate::{
     output::{
         agreement::Rate,
         jsonl::pretty,
+        layout,
         question::StatedQuestion,
         recorded_question::{self, RecordedQuestion},
     },
-    storage::Location,
+    storage::{Error, Location},
 };
 
 /// A model and everything that it was asked, parameters included.
@@ -93,13 +94,19 @@ impl Comparisons {
         rates.filter(|rate| rate.compared > 0).max_by_key(|rate| rate.compared)
     }
 
-    /// Writes it into the output of a comparison.
+    /// Writes it into the output of a comparison, and the question (without its model) if none is
+    /// recorded there: by that, an output is recognised.
     ///
     /// # Errors
     /// The store's failure.
-    pub async fn write(&self, output: &Location, question: Fingerprint) -> Result<(), Failure> {
-        let written = place(output, question).write(pretty(self)?).await;
-        written.map_err(|error| field_fault("output", error))
+    pub async fn write(&self, output: &Location, question: &StatedQuestion) -> Result<(), Failure> {
+        let of_output = |error| field_fault("output", error);
+        let recorded = pretty(&RecordedQuestion { question: question.clone() })?;
+        match recorded_question::location(output).create(recorded).await {
+            Ok(()) | Err(Error::Exists(_)) => {}
+            Err(error) => return Err(of_output(error)),
+        }
+        place(output, question.fingerprint()).write(pretty(self)?).await.map_err(of_output)
     }
 }
 
@@ -109,7 +116,7 @@ pub fn folder(question: Fingerprint) -> String {
 }
 
 fn place(output: &Location, question: Fingerprint) -> Location {
-    output.child(&format!("{question}.json"))
+    output.child(layout::FOLDER).child(&format!("{question}.json"))
 }
 
 /// The question that the results of an output answer, if it is known.
@@ -138,7 +145,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let root = url::Url::from_directory_path(place.path().canonicalize().unwrap()).unwrap();
         let prefix = Storage::new([root.as_str()]).unwrap().resolve(root.as_str()).unwrap();
-        let question = Fingerprint::of_bytes(b"Sum up.");
+        let stated = serde_json::json!({"instructions": Fingerprint::of_bytes(b"Sum up.")});
+        let stated: StatedQuestion = serde_json::from_value(stated).unwrap();
+        let question = stated.fingerprint();
         let (one, other) = (asked("a:one", "x"), asked("a:two", "x"));
         let pair = |compared| Pair {
             models: [one.clone(), other.clone()],
@@ -151,11 +160,12 @@ mod tests {
         assert_eq!(known.pairs.len(), 1);
         for output in [prefix.clone(), prefix.child(&folder(question))] {
             assert_eq!(Comparisons::read_all(&prefix, question).await.unwrap().pairs, []);
-            known.write(&output, question).await.unwrap();
+            known.write(&output, &stated).await.unwrap();
+            assert_eq!(question_of(&output).await.unwrap().as_ref(), Some(&stated));
             let read = Comparisons::read_all(&prefix, question).await.unwrap();
             assert_eq!(read.agreement_of(&other, &one).unwrap().compared, 2, "in either order");
             assert_eq!(read.agreement_of(&one, &asked("a:two", "with effort")), None);
-            output.child(&format!("{question}.json")).delete().await.unwrap();
+            place(&output, question).delete().await.unwrap();
         }
         known.remove(&[other, one]);
         assert_eq!(known.pairs, []);

@@ -83,12 +83,11 @@ impl StatedQuestion {
         Fingerprint::of_json(&json!(self))
     }
 
-    /// The fingerprint of the question without its model and that model's parameters.
-    pub fn fingerprint_of_any_model(&self) -> Fingerprint {
-        let Self(parts) = self;
+    /// The question without its model and that model's parameters.
+    pub fn of_any_model(mut self) -> Self {
         let of_one = ["model", "route", "parameters", "effort"];
-        let common = parts.iter().filter(|(name, _)| !of_one.contains(&name.as_str()));
-        Fingerprint::of_json(&json!(common.collect::<BTreeMap<_, _>>()))
+        self.0.retain(|name, _| !of_one.contains(&name.as_str()));
+        self
     }
 
     /// The names of the parts that differ from another question.

@@ -5,7 +5,10 @@ use tidegate_documents::Limits;
 use tidegate_workflows::contract::{Lines, Records};
 
 use super::*;
-use crate::batch::document_ids::{Added, DocumentIds};
+use crate::{
+    batch::document_ids::{Added, DocumentIds},
+    output::{comparisons::Comparisons, question::StatedQuestion},
+};
 
 /// All documents of a source, ordered by id, and how many were numbered.
 #[derive(Debug)]
@@ -475,9 +478,12 @@ async fn outputs_of_earlier_batches_are_no_documents_of_the_next() {
         "yesterday/results/a.md.json",
         "yesterday/results.jsonl",
         "yesterday/report.html",
+        "yesterday/disagreements.jsonl",
         "yesterday/notes.md",
         "measured/results/table.md",
         "measured/report.json",
+        "compared/comparison.json",
+        "compared/disagreements.jsonl",
     ];
     for file in files {
         let file = path.join(file);
@@ -485,6 +491,10 @@ async fn outputs_of_earlier_batches_are_no_documents_of_the_next() {
         std::fs::write(file, "x").unwrap();
     }
     let prefix = |uri: &str| Source::Prefix(format!("file://{}/{uri}", path.display()));
+    let root = format!("file://{}/", path.display());
+    let compared = Storage::new([root.as_str()]).unwrap().resolve(&format!("{root}compared/"));
+    let question = StatedQuestion::from_job(&job(prefix(""), None)).of_any_model();
+    Comparisons::default().write(&compared.unwrap(), &question).await.unwrap();
     let found = ids(&path, prefix("")).await.unwrap();
     assert_eq!(found.len(), 4, "{found:?}");
     for name in ["a.md", "notes.md", "table.md", "report.json"] {
@@ -492,7 +502,7 @@ async fn outputs_of_earlier_batches_are_no_documents_of_the_next() {
     }
     // A source that names an output, or a pattern, includes its objects, except the internal ones.
     let named = ids(&path, prefix("yesterday/")).await.unwrap();
-    assert!(named.len() == 4 && !named.iter().any(|id| id.contains("_tidegate")), "{named:?}");
+    assert!(named.len() == 5 && !named.iter().any(|id| id.contains("_tidegate")), "{named:?}");
     assert_eq!(ids(&path, prefix("yesterday/results/")).await.unwrap().len(), 1);
     assert_eq!(ids(&path, prefix("*/results/*")).await.unwrap().len(), 2);
 }
