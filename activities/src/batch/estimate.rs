@@ -173,6 +173,7 @@ pub async fn forecast(
     let pack = pack(services, job, route, input, output);
     Ok(Forecast {
         documents,
+        asked: None,
         sampled,
         unreadable: sampled - tokens.len() as u64,
         input_tokens: checked.input(input).times(calls),

@@ -1,10 +1,7 @@
 //! The plan: lists the source, checks everything that can be checked before a call is paid for, and
 //! writes the shards.
 
-use std::{
-    ops::ControlFlow,
-    time::{Instant, SystemTime},
-};
+use std::time::{Instant, SystemTime};
 
 use serde_json::json;
 use tidegate_calls::route::Route;
@@ -35,7 +32,7 @@ use crate::{
         layout,
         lease::{self, Holder},
         recorded_question,
-        sealed::EarlierResults,
+        sealed::{EarlierResults, ReusePolicy},
         tables,
         truth::Truth,
     },
@@ -115,8 +112,9 @@ where
     let first_part = earlier.next;
     let mut pages = PlanWriter::begin(&output, &folder, job, earlier);
     let sample = write_pages(storage, job, &output, &mut pages, page, &room).await?;
+    let asked = pages.documents() - pages.plan.settled;
     let (forecast, provider_batching) =
-        make_forecast(services, attempt, job, &route, sample).await?;
+        make_forecast(services, attempt, job, &route, (sample, asked)).await?;
     forecast.check(job.budget_usd)?;
     services.budgets.open(&payers(job, &batch.workflow)).await?;
     recorded.write(&output).await?;
@@ -236,29 +234,29 @@ pub async fn check(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failu
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
     let (job, route, output) = prepare(services, job, "").await?;
     let job = &job;
-    let (mut sample, mut unasked) = (Sample::default(), Ok(()));
-    let mut add = |documents: Vec<Document>| {
-        if unasked.is_ok() {
-            unasked = examples::check(job, &documents);
-        }
-        sample.add(&documents);
-    };
+    let storage = &services.storage;
     let room = PageBudget::page().of_worker(services, &job.lane);
+    let (earlier, settles) = (EarlierResults::load(&output).await?, ReusePolicy::from_job(job));
+    let (mut sample, mut asked) = (Sample::default(), 0);
+    let mut add = async |documents: Vec<Document>| -> Result<(), Failure> {
+        examples::check(job, &documents)?;
+        sample.add(&documents);
+        asked += earlier.count_unsettled(&output, settles, &documents).await?;
+        Ok(())
+    };
     if job.sample.is_some() {
-        add(first_page(&services.storage, job, &output, room, None).await?.documents);
+        add(first_page(storage, job, &output, room, None).await?.documents).await?;
     } else {
-        let each = |page| {
-            add(page);
-            ControlFlow::Continue(())
-        };
-        each_page(&services.storage, job, &output, &room, each).await?;
+        let mut pages = Pages::new(storage, job, &output, &room);
+        while let Some(page) = pages.next().await? {
+            add(page).await?;
+        }
     }
-    unasked?;
     if sample.is_empty() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
     recorded_question::check(&output, job).await?;
-    Ok(make_forecast(services, None, job, &route, sample).await?.0)
+    Ok(make_forecast(services, None, job, &route, (sample, asked)).await?.0)
 }
 
 /// Returns the first page of the source; or, if the author asks for a sample, the sample drawn from
@@ -275,62 +273,68 @@ async fn first_page(
         return source::page(storage, job, output, from, &none, room).await;
     };
     let mut lots = Lots::new(Fingerprint::of_json(&json!(job.instructions)));
-    each_page(storage, job, output, &room, |page| {
+    let mut pages = Pages::new(storage, job, output, &room);
+    while let Some(page) = pages.next().await? {
         for document in &page {
             if let Some(truth) = &mut truth {
                 truth.mark_seen(&document.id);
             }
             lots.add(document);
         }
-        ControlFlow::Continue(())
-    })
-    .await?;
+    }
     // The source is listed again, so that its records are never in memory all at once.
     let drawn = lots.draw(usize::try_from(count).unwrap_or(usize::MAX));
     let (mut documents, mut place) = (Vec::new(), 0);
-    each_page(storage, job, output, &room, |page| {
+    let mut pages = Pages::new(storage, job, output, &room);
+    while documents.len() < drawn.len()
+        && let Some(page) = pages.next().await?
+    {
         let places = place..;
         place += page.len();
         let page = places.zip(page).filter(|(place, _)| drawn.contains(place));
         documents.extend(page.map(|(_, document)| document));
-        match documents.len() < drawn.len() {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }
-    })
-    .await?;
+    }
     Ok(Page { documents, files: Vec::new(), next: None })
 }
 
-/// Visits the documents of the source, page by page, with the ids that a batch gives them, until
-/// `each` breaks off.
-async fn each_page(
-    storage: &Storage,
-    job: &Job,
-    output: &Location,
-    room: &PageBudget,
-    mut each: impl FnMut(Vec<Document>) -> ControlFlow<()>,
-) -> Result<(), Failure> {
-    let (mut cursor, mut names) = (Some(Cursor::default()), DocumentIds::default());
-    while let Some(from) = cursor {
-        let page = source::page(storage, job, output, from, &names, room.clone()).await?;
-        let (documents, _, added) = names.assign(page.documents, page.files);
-        names.add(&added);
-        let goes_on = each(documents).is_continue();
-        cursor = page.next.filter(|_| goes_on);
-    }
-    Ok(())
+/// The documents of the source, page by page, with the ids that a batch gives them.
+struct Pages<'a> {
+    storage: &'a Storage,
+    job: &'a Job,
+    output: &'a Location,
+    room: &'a PageBudget,
+    cursor: Option<Cursor>,
+    names: DocumentIds,
 }
 
-/// The forecast, and whether the documents go through the provider's batch API.
+impl<'a> Pages<'a> {
+    fn new(storage: &'a Storage, job: &'a Job, output: &'a Location, room: &'a PageBudget) -> Self {
+        let (cursor, names) = (Some(Cursor::default()), DocumentIds::default());
+        Self { storage, job, output, room, cursor, names }
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<Document>>, Failure> {
+        let Some(from) = self.cursor.take() else { return Ok(None) };
+        let Self { storage, job, output, room, .. } = *self;
+        let page = source::page(storage, job, output, from, &self.names, room.clone()).await?;
+        let (documents, _, added) = self.names.assign(page.documents, page.files);
+        self.names.add(&added);
+        self.cursor = page.next;
+        Ok(Some(documents))
+    }
+}
+
+/// The forecast, and whether the documents go through the provider's batch API. A sample stands for all
+/// documents; so many of them are to be asked.
 async fn make_forecast(
     services: &Services,
     attempt: Option<&Attempt>,
     job: &Job,
     route: &Route,
-    sample: Sample,
+    (sample, asked): (Sample, u64),
 ) -> Result<(Forecast, Option<ProviderBatching>), Failure> {
     let forecast = estimate::forecast(services, job, route, sample, attempt).await?;
+    let forecast = Forecast { asked: Some(asked), ..forecast };
     let batching = provider_batch::choose(services, job, route, &forecast, SystemTime::now())?;
     let forecast = if batching.is_some() {
         forecast.in_provider_batch()

@@ -124,6 +124,7 @@ mod tests {
         let forecast = Forecast {
             documents: 100,
             sampled: 40,
+            asked: None,
             unreadable: 0,
             input_tokens: none,
             output_tokens: none,

@@ -31,6 +31,10 @@ impl Range {
 pub struct Forecast {
     /// All documents, including those that are done already.
     pub documents: u64,
+    /// Documents of these without an answer yet, as far as the sealed parts show it; `None` if it is not
+    /// known.
+    #[serde(skip)]
+    pub asked: Option<u64>,
     /// Documents that were read for the forecast.
     pub sampled: u64,
     /// How many of these could not be read.
@@ -106,12 +110,17 @@ impl Forecast {
         }
     }
 
+    /// The forecast for the documents that are to be asked.
+    pub(crate) fn of_asked(&self) -> Self {
+        self.clone().for_documents(self.asked.unwrap_or(self.documents))
+    }
+
     /// Fails a batch that cannot stay within its budget, before it spends any of it.
     ///
     /// # Errors
     /// `BudgetExceeded`.
     pub fn check(&self, budget_usd: Option<f64>) -> Result<(), Failure> {
-        match (budget_usd, self.cost_usd) {
+        match (budget_usd, self.of_asked().cost_usd) {
             (Some(budget), Some(cost)) if cost.from > budget => Err(Failure::never(
                 FailureType::BudgetExceeded,
                 format!(
@@ -158,6 +167,7 @@ mod tests {
     fn a_budget_below_the_least_is_refused() {
         let forecast = Forecast {
             documents: 10,
+            asked: None,
             sampled: 10,
             unreadable: 0,
             input_tokens: Range { from: 1.0, to: 2.0 },
@@ -181,6 +191,8 @@ mod tests {
                 && failure.message.contains("2.00 USD to 5.00 USD, and its budget is 1.00 USD"),
             "{failure}"
         );
+        let half = Forecast { asked: Some(5), ..forecast.clone() };
+        assert!(half.check(Some(1.0)).is_ok() && half.check(Some(0.9)).is_err());
         assert!(
             Forecast { cost_usd: None, ..forecast }.check(Some(1.0)).is_ok(),
             "without a price there is nothing to compare"

@@ -175,13 +175,49 @@ impl EarlierResults {
         settles: ReusePolicy,
         documents: &[Document],
     ) -> Result<Vec<Option<u32>>, Failure> {
+        let (settled, alone) = self.find(output, settles, documents).await?;
+        for (number, ids) in alone {
+            let results = part::results(output, number).await?;
+            for id in ids {
+                let Some(line) = results.get(id) else { continue };
+                match DocumentResult::location(output, id).create(line.json.clone()).await {
+                    Ok(()) | Err(Error::Exists(_)) => {}
+                    Err(error) => return Err(field_fault("output", error)),
+                }
+            }
+        }
+        Ok(settled)
+    }
+
+    /// How many of these documents no sealed part answers. Changes nothing.
+    ///
+    /// # Errors
+    /// `Transient` when a store fails.
+    pub(crate) async fn count_unsettled(
+        &self,
+        output: &Location,
+        settles: ReusePolicy,
+        documents: &[Document],
+    ) -> Result<u64, Failure> {
+        let (settled, _) = self.find(output, settles, documents).await?;
+        Ok(settled.iter().filter(|part| part.is_none()).count() as u64)
+    }
+
+    /// The part that answers each document; and by part the other documents whose results only that
+    /// part has.
+    async fn find<'a>(
+        &self,
+        output: &Location,
+        settles: ReusePolicy,
+        documents: &'a [Document],
+    ) -> Result<(Vec<Option<u32>>, BTreeMap<u32, Vec<&'a DocumentId>>), Failure> {
         let mut by_part: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (place, document) in documents.iter().enumerate() {
             if let Some(part) = self.part_of(document) {
                 by_part.entry(part).or_default().push(place);
             }
         }
-        let mut settled = vec![None; documents.len()];
+        let (mut settled, mut alone) = (vec![None; documents.len()], BTreeMap::new());
         let mut indexes = std::pin::pin!(read_indexes(output, by_part.keys().copied().collect()));
         while let Some((number, whole)) = indexes.try_next().await? {
             let places = by_part.remove(&number).unwrap_or_default();
@@ -189,27 +225,17 @@ impl EarlierResults {
                 .filter_map(|line| serde_json::from_slice::<IndexLine>(&line).ok())
                 .map(|line| (line.id.clone(), line))
                 .collect();
-            let mut alone = Vec::new();
             for place in places {
-                let Some(line) = index.get(&documents[place].id) else { continue };
+                let id = &documents[place].id;
+                let Some(line) = index.get(id) else { continue };
                 if settles.accepts(line, &documents[place]) {
                     settled[place] = Some(number);
                 } else if line.object.is_none() {
-                    alone.push(&line.id);
-                }
-            }
-            if !alone.is_empty() {
-                let results = part::results(output, number).await?;
-                for id in alone {
-                    let Some(line) = results.get(id) else { continue };
-                    match DocumentResult::location(output, id).create(line.json.clone()).await {
-                        Ok(()) | Err(Error::Exists(_)) => {}
-                        Err(error) => return Err(field_fault("output", error)),
-                    }
+                    alone.entry(number).or_insert_with(Vec::new).push(id);
                 }
             }
         }
-        Ok(settled)
+        Ok((settled, alone))
     }
 }
 

@@ -60,7 +60,7 @@ pub fn choose(
             models.join(", ")
         )));
     }
-    let direct = forecast.seconds.map_or(UNKNOWN_DIRECT, |seconds| {
+    let direct = forecast.of_asked().seconds.map_or(UNKNOWN_DIRECT, |seconds| {
         Duration::try_from_secs_f64(seconds.to).unwrap_or(Duration::MAX)
     });
     let latest =

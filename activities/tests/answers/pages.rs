@@ -102,6 +102,21 @@ async fn a_budget_is_held_against_all_pages() {
     let ran = rig.run(json!({"deadline": {"within": 7_200}})).await.unwrap();
     assert_eq!((ran.plan.documents, ran.figures().1), (20, 20));
     assert!(!ran.plan.more && ran.plan.pages > 1);
+
+    // A budget need not pay for what is done. The next step of the plan wants Redis, which is not there.
+    let for_one = json!({"budget_usd": all.from / 15.0});
+    let forecast = plan::forecast(&rig.services, &rig.job(&for_one)).await.unwrap();
+    assert_eq!((forecast.documents, forecast.asked), (20, Some(0)));
+    forecast.check(Some(all.from / 15.0)).unwrap();
+    for (new, refused) in [
+        (None, FailureType::Transient),
+        (Some("new.md"), FailureType::Transient),
+        (Some("newer.md"), FailureType::BudgetExceeded),
+    ] {
+        new.into_iter().for_each(|name| rig.document(name, "a text", 0));
+        let failure = rig.run(for_one.clone()).await.unwrap_err();
+        assert_eq!(failure.kind, refused, "{new:?}: {failure}");
+    }
 }
 
 /// A later page that cannot be planned says what to change.
