@@ -11,6 +11,8 @@
 
 #[path = "answers/broken_off.rs"]
 mod broken_off;
+#[path = "answers/namespaces.rs"]
+mod namespaces;
 #[path = "answers/pages.rs"]
 mod pages;
 #[path = "answers/reread.rs"]
@@ -558,7 +560,18 @@ async fn one_batch_at_a_time_has_an_output() {
     plan(holder("first", "r1"), false).await.unwrap();
     let refused = plan(holder("second", "r2"), false).await.unwrap_err();
     assert_eq!(refused.kind, FailureType::InvalidInput);
-    assert!(refused.message.contains("\"first\" (run r1)"), "{refused}");
+    assert!(refused.message.contains("\"first\" (run r1), which is running"), "{refused}");
+    // Of another server's namespace nothing is known.
+    let elsewhere = Holder { namespace: "other".to_owned(), ..holder("second", "r2") };
+    let refused = plan(elsewhere, false).await.unwrap_err().message;
+    assert!(
+        refused.contains("of the namespace \"n\", and its end is not known in \"other\""),
+        "{refused}"
+    );
+    assert!(
+        refused.contains("if it has ended, delete each _tidegate/lease-<number> in file://"),
+        "{refused}"
+    );
     plan(holder("second", "r2"), true).await.unwrap();
     // A workflow has only one open run, so a new run may take over.
     plan(holder("second", "r3"), false).await.unwrap();

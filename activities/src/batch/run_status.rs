@@ -1,11 +1,13 @@
 //! What Temporal says of a batch: whether it has ended, and how it can be labelled in lists.
 
 use temporalio_client::{
-    Client, NamespacedClient, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionInfo,
-    WorkflowExecutionStatus, WorkflowHandle, errors::WorkflowInteractionError, tonic::IntoRequest,
+    Client, ClientOptions, NamespacedClient, UntypedWorkflow, WorkflowDescribeOptions,
+    WorkflowExecutionInfo, WorkflowExecutionStatus, WorkflowHandle,
+    errors::WorkflowInteractionError, tonic::IntoRequest,
 };
 use temporalio_common::protos::temporal::api::{
     enums::v1::IndexedValueType, operatorservice::v1::ListSearchAttributesRequest,
+    workflowservice::v1::DescribeNamespaceRequest,
 };
 use tidegate_workflows::{contract::Labels, labels::NAMES};
 
@@ -19,15 +21,13 @@ struct Described {
     is_open: bool,
 }
 
-/// Whether the run of a batch has ended, and all runs that it continued as.
+/// Whether the run of a batch has ended, and all runs that it continued as. A namespace that the
+/// server does not show may be another server's: nothing is known of its batches.
 ///
 /// # Errors
 /// `Transient` while the server cannot answer.
 pub async fn has_ended(client: Client, batch: Holder) -> Result<bool, Failure> {
-    if client.namespace() != batch.namespace {
-        // This worker cannot query another namespace.
-        return Ok(false);
-    }
+    let Some(client) = in_namespace(client, &batch.namespace).await else { return Ok(false) };
     let Some(latest) = describe(&client, &batch, None).await? else { return Ok(true) };
     if !latest.is_open {
         return Ok(true);
@@ -39,6 +39,17 @@ pub async fn has_ended(client: Client, batch: Holder) -> Result<bool, Failure> {
     // reset.
     let own = describe(&client, &batch, Some(batch.run.clone())).await?;
     Ok(own.is_none_or(|own| own.first_run != latest.first_run))
+}
+
+/// The client for a namespace; `None` if the server does not show it.
+async fn in_namespace(client: Client, namespace: &str) -> Option<Client> {
+    if client.namespace() == namespace {
+        return Some(client);
+    }
+    let request =
+        DescribeNamespaceRequest { namespace: namespace.to_owned(), ..Default::default() };
+    client.workflow_service().describe_namespace(request.into_request()).await.ok()?;
+    Client::new(client.connection().clone(), ClientOptions::new(namespace).build()).ok()
 }
 
 /// Describes a run; returns `None` if the workflow no longer exists.

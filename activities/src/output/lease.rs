@@ -63,7 +63,7 @@ where
             let is_our_workflow =
                 (&holder.namespace, &holder.workflow) == (&ours.namespace, &ours.workflow);
             if !is_our_workflow && !has_ended(holder.clone()).await? {
-                return Err(held_by_another(output, &holder));
+                return Err(held_by_another(output, &holder, &ours.namespace));
             }
         }
         let json = json(ours)?;
@@ -79,10 +79,17 @@ where
     )))
 }
 
-fn held_by_another(output: &Location, holder: &Holder) -> Failure {
+fn held_by_another(output: &Location, holder: &Holder, our_namespace: &str) -> Failure {
+    let Holder { namespace, workflow, run } = holder;
+    let state = if namespace == our_namespace {
+        ", which is running; wait for its end, cancel it, or choose another output".to_owned()
+    } else {
+        format!(
+            " of the namespace \"{namespace}\", and its end is not known in \"{our_namespace}\"; wait for its end, cancel it, or choose another output; if it has ended, delete each {FOLDER}/{PREFIX}<number> in {output}"
+        )
+    };
     Failure::invalid_input(format!(
-        "output {output} belongs to the batch \"{}\" (run {}), which is running; wait for its end, cancel it, or choose another output",
-        holder.workflow, holder.run
+        "output {output} belongs to the batch \"{workflow}\" (run {run}){state}"
     ))
 }
 
