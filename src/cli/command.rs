@@ -163,4 +163,14 @@ mod tests {
             assert!(error.contains("invalid value"), "{line}: {error}");
         }
     }
+
+    #[test]
+    fn a_dry_run_promises_no_agreement() {
+        let line = "run in --output out --model a:b -i x --truth t.jsonl --dry-run";
+        let words = std::iter::once("tidegate").chain(line.split(' '));
+        let refused = Cli::try_parse_from(words.clone().chain(["--at-least", "0.9"]));
+        let error = refused.map(drop).unwrap_err().to_string();
+        assert!(error.contains("cannot be used with"), "{error}");
+        assert!(Cli::try_parse_from(words).is_ok());
+    }
 }

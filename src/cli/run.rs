@@ -30,7 +30,7 @@ pub(super) struct Args {
     given: BatchFlags,
     /// Only estimate documents, tokens, price and time; nothing is started or spent
     // Beside --budget-usd in the help.
-    #[arg(long, conflicts_with_all = ["follow", "detach"], display_order = 19)]
+    #[arg(long, conflicts_with_all = ["follow", "detach", "at_least"], display_order = 19)]
     dry_run: bool,
     /// The batch's name. A running batch of this name is followed [default: made from the source and
     /// the time]

@@ -235,6 +235,9 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     let (job, route, output) = prepare(services, job, "").await?;
     let job = &job;
     let storage = &services.storage;
+    if let Some(uri) = &job.truth {
+        Truth::read_checked(storage, uri).await?;
+    }
     let room = PageBudget::page().of_worker(services, &job.lane);
     let (earlier, settles) = (EarlierResults::load(&output).await?, ReusePolicy::from_job(job));
     let (mut sample, mut asked) = (Sample::default(), 0);

@@ -152,6 +152,22 @@ async fn an_output_that_is_a_file_is_refused() {
     }
 }
 
+/// The forecast refuses what the plan refuses.
+#[tokio::test]
+async fn expected_answers_that_cannot_be_read_are_refused() {
+    let rig = Rig::new();
+    rig.document("a.md", "Ebb.", 0);
+    std::fs::write(rig.path("truth.jsonl"), "{\"id\": \"a.md\", \"expect\n").unwrap();
+    let truth = format!("file://{}/truth.jsonl", rig.folder.path().display());
+    let job = rig.job(&json!({ "truth": truth }));
+    let planned = plan::plan(&rig.services, &job, "w", "r").await.unwrap_err();
+    let forecast = plan::forecast(&rig.services, &job).await.unwrap_err();
+    for refused in [planned, forecast] {
+        assert_eq!(refused.kind, FailureType::InvalidInput, "{refused}");
+        assert!(refused.message.contains("truth.jsonl, line 1"), "{refused}");
+    }
+}
+
 const SOURCE: &str = "TIDEGATE_TEST_SOURCE";
 
 /// Started by the test below: a process that plans one batch, and prints its peak memory.
