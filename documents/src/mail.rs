@@ -31,8 +31,8 @@ use part_texts::{part_bytes, part_text, raw_part};
 /// Levels of messages within messages.
 const MAX_DEPTH: usize = 4;
 
-/// Words from which a plain text counts as the message. A shorter one may only say that the message
-/// is HTML; then the HTML has several times as many words.
+/// Words from which a plain text counts as a message. A shorter one may only say that the message is
+/// HTML; then the HTML has several times as many words.
 const FEW_WORDS: usize = 40;
 
 /// Reads an attachment by its bytes, name and depth.
@@ -42,14 +42,22 @@ type TextOf<'t> = dyn Fn(&[u8], &str, usize) -> Result<String, Unreadable> + 't;
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
     let decoded = decode_utf16(bytes)?;
-    let bytes =
-        boundaries::with_unique_boundaries(unwrap_emlx(decoded.as_deref().unwrap_or(bytes)));
+    let bytes = with_line_feeds(decoded.as_deref().unwrap_or(bytes));
+    let bytes = boundaries::with_unique_boundaries(unwrap_emlx(&bytes));
     let bytes = encoded_words::join_split_words(with_header_in_utf8(bytes));
     let mut message = MessageParser::default()
         .parse(&*bytes)
         .ok_or_else(|| Unreadable::damaged(Format::Eml, "it has no header"))?;
     drop_deep_messages(&mut message);
     Ok(message_text(&message, context.depth, context.tally, text_of))
+}
+
+/// Ends lines with a line feed where all of them end with a carriage return, as on old Macs.
+fn with_line_feeds(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if bytes.contains(&b'\n') || !bytes.contains(&b'\r') {
+        return Cow::Borrowed(bytes);
+    }
+    bytes.iter().map(|byte| if *byte == b'\r' { b'\n' } else { *byte }).collect::<Vec<_>>().into()
 }
 
 /// Decodes a header that is not UTF-8. Some programs write names and subjects unencoded, in the
@@ -261,8 +269,16 @@ fn body_text(
     Ok(text.trim().to_owned())
 }
 
-/// Returns the parts of the message itself. Of alternatives, the HTML is used if the plain text is
-/// blank or only says that there is HTML.
+/// Which of its alternatives a message is read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Plain,
+    Html,
+    Both,
+}
+
+/// Returns the parts of the message itself. Of alternatives, the HTML is what mail programs show. The
+/// plain text is used if it has all words of the HTML, and beside it if the HTML lacks some of its words.
 fn body_parts<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
     let part = |id: &MessagePartId| message.parts.get(*id as usize);
     let alternatives = alternative_of_part(message);
@@ -273,42 +289,63 @@ fn body_parts<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
             html.entry(alternative).or_default().push(id);
         }
     }
-    let mut words: HashMap<MessagePartId, usize> = HashMap::new();
-    for plain in message.text_body.iter().filter(|id| part(id).is_some_and(has_words)) {
-        if let (Some(alternative), Some(PartType::Text(text))) =
-            (alternative_of(plain), part(plain).map(|it| &it.body))
+    let mut plain: HashMap<MessagePartId, String> = HashMap::new();
+    for id in message.text_body.iter().filter(|id| part(id).is_some_and(has_words)) {
+        if let (Some(alternative), Some(part)) = (alternative_of(id), part(id))
+            && let PartType::Text(parsed) = &part.body
         {
-            *words.entry(alternative).or_default() +=
-                text.split_whitespace().take(FEW_WORDS).count();
+            let text = plain.entry(alternative).or_default();
+            text.push_str(&part_text(message, part, parsed));
+            text.push('\n');
         }
     }
-    let is_used = |alternative: &MessagePartId, words: usize| {
-        let pages = html.get(alternative).into_iter().flatten().filter_map(|id| part(id));
-        words >= FEW_WORDS || pages.map(count_html_words).sum::<usize>() <= words * 3
-    };
-    let with_plain_text: HashSet<MessagePartId> = words
-        .into_iter()
-        .filter(|(alternative, words)| is_used(alternative, *words))
-        .map(|(alternative, _)| alternative)
+    let choices: HashMap<MessagePartId, Choice> = plain
+        .iter()
+        .map(|(alternative, plain)| {
+            let pages = html.get(alternative).into_iter().flatten().filter_map(|id| part(id));
+            let pages: String = pages.map(|page| html_words(message, page) + "\n").collect();
+            (*alternative, choose_alternative(plain, &pages))
+        })
         .collect();
     let mut ids = Vec::new();
     for id in &message.text_body {
-        match alternative_of(id) {
-            // The HTML is used once, for all blank parts of the alternative.
-            Some(alternative) if !with_plain_text.contains(&alternative) => {
-                ids.extend(html.remove(&alternative).unwrap_or_default());
-            }
-            _ => ids.push(id),
+        let Some(alternative) = alternative_of(id) else {
+            ids.push(id);
+            continue;
+        };
+        let choice = choices.get(&alternative).copied().unwrap_or(Choice::Html);
+        if choice != Choice::Html {
+            ids.push(id);
+        }
+        // The HTML is used once, for all parts of the alternative.
+        if choice != Choice::Plain {
+            ids.extend(html.remove(&alternative).unwrap_or_default());
         }
     }
     ids.into_iter().filter_map(part).collect()
 }
 
-/// Counts the words of an HTML part; 0 for other parts.
-fn count_html_words(part: &MessagePart<'_>) -> usize {
-    let PartType::Html(page) = &part.body else { return 0 };
-    let text = html::extract(page.as_bytes(), &Tally::default());
-    text.map(|text| text.split_whitespace().count()).unwrap_or_default()
+/// Chooses between a plain text and the text of a page that stands for it.
+fn choose_alternative(plain: &str, page: &str) -> Choice {
+    let words = |text: &str| -> HashSet<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let (of_plain, of_page) = (words(plain), words(page));
+    if of_page.is_subset(&of_plain) {
+        return Choice::Plain;
+    }
+    let shared = of_plain.intersection(&of_page).count();
+    // A short text beside a long page only says that there is a page.
+    let is_note = of_plain.len() < FEW_WORDS && of_page.len() > of_plain.len() * 3;
+    if is_note || shared * 10 >= of_plain.len() * 9 { Choice::Html } else { Choice::Both }
+}
+
+/// Returns the words that an HTML part shows; nothing for other parts.
+fn html_words(message: &Message<'_>, part: &MessagePart<'_>) -> String {
+    let PartType::Html(parsed) = &part.body else { return String::new() };
+    let page = part_text(message, part, parsed);
+    html::extract(page.as_bytes(), &Tally::default()).unwrap_or_default()
 }
 
 /// Maps each part within a `multipart/alternative` to the outermost one around it.

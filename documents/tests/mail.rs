@@ -126,8 +126,11 @@ fn where_the_plain_text_is_blank_the_html_is_the_message() {
     for plain in ["", "  \r\n\r\n", "\u{a0}\r\n", "\u{200b}"] {
         assert_eq!(text(message(plain, ("", ""))), format!("{header}\n\nonly here"), "{plain:?}");
     }
-    let said = message("Said plainly.", ("", ""));
-    assert_eq!(text(said), format!("{header}\n\nSaid plainly."));
+    let said = message("Only here!", ("", ""));
+    assert_eq!(text(said), format!("{header}\n\nOnly here!"));
+    // What the HTML says beside that is read, too.
+    let other = message("Said plainly.", ("", ""));
+    assert_eq!(text(other), format!("{header}\n\nSaid plainly.\n\nonly here"));
     // Other parts stay in their places.
     let mixed = (
         "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n",

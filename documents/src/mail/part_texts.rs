@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::{EUC_KR, Encoding};
+use encoding_rs::{EUC_KR, Encoding, GBK};
 use mail_parser::{
     Message, MessagePart, MimeHeaders as _, decoders::quoted_printable::quoted_printable_decode,
 };
@@ -19,16 +19,18 @@ pub(super) fn part_text<'m>(
     let charset = part.content_type().and_then(|kind| kind.attribute("charset"));
     // Old programs state ASCII for any text.
     let charset = charset.filter(|label| !label.to_ascii_lowercase().contains("ascii"));
+    let has_seven_bits = charset.and_then(seven_bit_encoding);
     let is_doubtful = parsed.contains(char::REPLACEMENT_CHARACTER)
+        || has_seven_bits.is_some()
         || (charset.is_none() && !parsed.is_ascii())
         || (is_base64(part) && base64::is_faulty(raw_part(message, part)));
     if !is_doubtful {
         return Cow::Borrowed(parsed);
     }
     let (bytes, rest) = unpack_part(message, part);
-    if charset.is_some_and(|label| label.eq_ignore_ascii_case("iso-2022-kr")) {
-        let bytes = iso_2022_kr_to_euc_kr(&bytes);
-        let (text, is_damaged) = EUC_KR.decode_without_bom_handling(&bytes);
+    if let Some((to_eight_bits, encoding)) = has_seven_bits {
+        let bytes = to_eight_bits(&bytes);
+        let (text, is_damaged) = encoding.decode_without_bom_handling(&bytes);
         if !is_damaged {
             return text.into_owned().into();
         }
@@ -89,6 +91,50 @@ fn unpack_part<'m>(
         _ => None,
     };
     (bytes.map_or(Cow::Borrowed(raw), Cow::Owned), b"")
+}
+
+/// Converts bytes from seven bits to eight.
+type ToEightBits = fn(&[u8]) -> Vec<u8>;
+
+/// Returns the conversion of an encoding of seven bits to one of eight, by its label.
+fn seven_bit_encoding(label: &str) -> Option<(ToEightBits, &'static Encoding)> {
+    let known: [(&str, ToEightBits, &'static Encoding); 2] =
+        [("iso-2022-kr", iso_2022_kr_to_euc_kr, EUC_KR), ("hz-gb-2312", hz_to_gbk, GBK)];
+    let found = known.into_iter().find(|(name, ..)| label.eq_ignore_ascii_case(name));
+    found.map(|(_, to_eight_bits, encoding)| (to_eight_bits, encoding))
+}
+
+/// Converts HZ (RFC 1843) to GBK: bytes between `~{` and `~}` get the highest bit.
+fn hz_to_gbk(bytes: &[u8]) -> Vec<u8> {
+    let (mut plain, mut is_chinese, mut rest) = (Vec::with_capacity(bytes.len()), false, bytes);
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = match (byte, behind) {
+            (b'~', [b'{', behind @ ..]) if !is_chinese => {
+                is_chinese = true;
+                behind
+            }
+            (b'~', [b'}', behind @ ..]) if is_chinese => {
+                is_chinese = false;
+                behind
+            }
+            (b'~', [b'~', behind @ ..]) if !is_chinese => {
+                plain.push(b'~');
+                behind
+            }
+            // A line that goes on in the next.
+            (b'~', [b'\n', behind @ ..] | [b'\r', b'\n', behind @ ..]) => behind,
+            (b'\n', behind) => {
+                is_chinese = false;
+                plain.push(b'\n');
+                behind
+            }
+            (byte, behind) => {
+                plain.push(byte | if is_chinese { 0x80 } else { 0 });
+                behind
+            }
+        };
+    }
+    plain
 }
 
 /// Converts ISO-2022-KR (RFC 1557) to EUC-KR: bytes between shift-out and shift-in get the highest

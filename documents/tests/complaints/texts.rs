@@ -170,6 +170,40 @@ pub(crate) fn rows() -> Vec<Row> {
             &["shows no HTML", "again"],
         ),
         row(
+            "a text without the table of the HTML",
+            "a.eml",
+            mail(
+                "Content-Type: multipart/alternative; boundary=b",
+                "--b\nContent-Type: text/plain\n\nThe rent is due on the third day; the sums are below.\n--b\nContent-Type: text/html\n\n<p>The rent is due on the third day; the sums are below.<table><tr><td>May<td>950 EUR</table>\n--b--\n",
+            ),
+            &["sums are below.\n\nMay | 950 EUR"],
+            &[],
+        ),
+        row(
+            "a text that says something else than the HTML",
+            "a.eml",
+            mail(
+                "Content-Type: multipart/alternative; boundary=b",
+                "--b\nContent-Type: text/plain\n\nHigh water at noon, low water at six in the evening.\n--b\nContent-Type: text/html\n\n<p>See the picture <img src='cid:1' alt='tides'>\n--b--\n",
+            ),
+            &["High water at noon", "See the picture tides"],
+            &[],
+        ),
+        row(
+            "lines of an old Mac",
+            "a.eml",
+            mail("Content-Type: text/plain", "one\ntwo").replace("\r\n", "\r"),
+            &["From: Ann", "one\ntwo"],
+            &[],
+        ),
+        row(
+            "Chinese in seven bits",
+            "a.eml",
+            mail("Content-Type: text/plain; charset=hz-gb-2312", "~~ ~{<:Ky2;~}~\n end"),
+            &["~ 己所不 end"],
+            &[],
+        ),
+        row(
             "a short text beside the same as HTML",
             "a.eml",
             mail(
