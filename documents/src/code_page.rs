@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, MACINTOSH, SHIFT_JIS, UTF_8, WINDOWS_1252};
+use encoding_rs::{
+    Encoding, MACINTOSH, SHIFT_JIS, UTF_8, WINDOWS_1251, WINDOWS_1252, X_MAC_CYRILLIC,
+};
 
 /// Characters of code page 437 for the bytes from 128 on.
 const CP437: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
@@ -14,6 +16,9 @@ const CP850: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜø£�
 /// Characters of code page 852 (Central Europe) for the bytes from 128 on.
 const CP852: &str = "ÇüéâäůćçłëŐőîŹÄĆÉĹĺôöĽľŚśÖÜŤťŁ×čáíóúĄąŽžĘę¬źČş«»░▒▓│┤ÁÂĚŞ╣║╗╝Żż┐└┴┬├─┼Ăă╚╔╩╦╠═╬¤đĐĎËďŇÍÎě┘┌█▄ŢŮ▀ÓßÔŃńňŠšŔÚŕŰýÝţ´\u{ad}˝˛ˇ˘§÷¸°¨˙űŘř■\u{a0}";
 
+/// Characters of code page 37 (EBCDIC) for the bytes from 64 on. Below are control characters.
+const CP037: &str = " \u{a0}âäàáãåçñ¢.<(+|&éêëèíîïìß!$*);¬-/ÂÄÀÁÃÅÇÑ¦,%_>?øÉÊËÈÍÎÏÌ`:#@'=\"Øabcdefghi«»ðýþ±°jklmnopqrªºæ¸Æ¤µ~stuvwxyz¡¿ÐÝÞ®^£¥·©§¶¼½¾[]¯¨´×{ABCDEFGHI\u{ad}ôöòóõ}JKLMNOPQR¹ûüùúÿ\\÷STUVWXYZ²ÔÖÒÓÕ0123456789³ÛÜÙÚ\u{9f}";
+
 /// An encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodePage {
@@ -21,6 +26,8 @@ pub(crate) enum CodePage {
     Known(&'static Encoding),
     /// A code page of DOS, by its characters for the bytes from 128 on.
     Dos(&'static str),
+    /// The code page of mainframes, in which no letter is where ASCII has it.
+    Ebcdic,
 }
 
 impl CodePage {
@@ -33,8 +40,20 @@ impl CodePage {
         let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
         let from = first.saturating_sub(64);
         let telling = &bytes[from..bytes.len().min(from + (64 << 10))];
+        if is_ebcdic(&bytes[..bytes.len().min(64 << 10)]) {
+            return Self::Ebcdic;
+        }
         if known.is_single_byte() && is_shift_jis(telling) {
             return Self::Known(SHIFT_JIS);
+        }
+        let known = if has_accents_alone(telling) && !known.is_single_byte() {
+            WINDOWS_1252
+        } else {
+            known
+        };
+        let misfits = |encoding| count_misfits(&Self::Known(encoding).decode(telling));
+        if known == WINDOWS_1251 && misfits(X_MAC_CYRILLIC) < misfits(WINDOWS_1251) {
+            return Self::Known(X_MAC_CYRILLIC);
         }
         let pages = [
             Self::Known(known),
@@ -83,8 +102,63 @@ impl CodePage {
                 };
                 bytes.iter().map(letter).collect::<String>().into()
             }
+            Self::Ebcdic => {
+                let letters: Vec<char> = CP037.chars().collect();
+                let letter = |byte: &u8| match byte {
+                    0x05 => '\t',
+                    0x15 | 0x25 => '\n',
+                    0x0c | 0x0d => char::from(*byte),
+                    byte => {
+                        let place = byte.checked_sub(64).map(usize::from);
+                        let letter = place.and_then(|place| letters.get(place)).copied();
+                        letter.unwrap_or(char::REPLACEMENT_CHARACTER)
+                    }
+                };
+                bytes.iter().map(letter).collect::<String>().into()
+            }
         }
     }
+}
+
+/// Returns whether bytes are words in EBCDIC: letters, digits, signs and line ends where that has them,
+/// and nowhere a space or line feed of ASCII.
+fn is_ebcdic(bytes: &[u8]) -> bool {
+    let is_word = |byte: &&u8| matches!(byte, 0x81..=0x89 | 0x91..=0x99 | 0xa2..=0xa9 | 0xc1..=0xc9 | 0xd1..=0xd9 | 0xe2..=0xe9 | 0xf0..=0xf9);
+    let is_sign = |byte: &&u8| matches!(byte, 0x05 | 0x0c | 0x0d | 0x15 | 0x25 | 0x40 | 0x4b..=0x50 | 0x5b..=0x61 | 0x6b..=0x6f | 0x7a..=0x7f);
+    let (words, signs) =
+        (bytes.iter().filter(is_word).count(), bytes.iter().filter(is_sign).count());
+    let spaces = bytes.iter().filter(|byte| **byte == 0x40).count();
+    !bytes.contains(&b' ')
+        && !bytes.contains(&b'\n')
+        && (words + signs) * 50 >= bytes.len() * 49
+        && words * 3 >= bytes.len()
+        && spaces * 20 >= bytes.len()
+}
+
+/// Returns whether the bytes outside of ASCII are few and each stands between two ASCII letters. Such an
+/// accented letter and the next one of a Western word look like one ideograph.
+fn has_accents_alone(bytes: &[u8]) -> bool {
+    let is_letter =
+        |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphabetic);
+    let mut accents = (0_usize..).zip(bytes).filter(|(_, byte)| !byte.is_ascii());
+    accents.clone().count() * 8 <= bytes.len()
+        && accents.all(|(at, _)| is_letter(at.checked_sub(1)) && is_letter(Some(at + 1)))
+}
+
+/// Counts what does not belong into words: capitals behind small letters, and signs beside letters.
+fn count_misfits(text: &str) -> usize {
+    let is_sign = |c: char| {
+        !c.is_ascii()
+            && !c.is_alphabetic()
+            && !matches!(c, '\u{a0}' | '«' | '»' | '‘'..='„' | '–' | '—' | '…' | '№')
+    };
+    let letters: Vec<char> = text.chars().collect();
+    let misfits = letters.windows(2).filter(|pair| match pair {
+        [a, b] if a.is_alphabetic() && b.is_alphabetic() => a.is_lowercase() && b.is_uppercase(),
+        [a, b] => (a.is_alphabetic() && is_sign(*b)) || (is_sign(*a) && b.is_alphabetic()),
+        _ => false,
+    });
+    misfits.count()
 }
 
 /// Returns whether bytes are words of Japanese in Shift_JIS: all characters are kana, signs, or the
@@ -182,6 +256,15 @@ mod tests {
             b"\xcf\xf0\xe8\xeb\xe8\xe2 \xe8 \xee\xf2\xeb\xe8\xe2 \xe2 \xef\xee\xf0\xf2\xf3";
         assert_eq!(read(cyrillic), "Прилив и отлив в порту");
         assert_eq!(read(b"\xa6lu\x9cou\x9fk\xec k\x85\xe5"), "Žluťoučký kůň");
+        assert_eq!(read(b"it is gr\x81n\n"), "it is grün\n");
+        let mac = b"\x8f\xf0\xe8\xeb\xe8\xe2, \xed\xe0\xf1\xf2\xee\xdf\xf9\xe8\xe9 \xe8 \xee\xf2\xeb\xe8\xe2";
+        assert_eq!(read(mac), "Прилив, настоящий и отлив");
+        let quoted = b"\xab\xcf\xf0\xe8\xeb\xe8\xe2\xbb \x97 \xee\xe1\xfa\xff\xe2\xeb\xe5\xed\xe8\xe5, \xcc\xee\xf1\xc3\xee\xf0\xd1\xf3\xe4";
+        assert_eq!(read(quoted), "«Прилив» — объявление, МосГорСуд");
+        assert_eq!(
+            read(b"\xc8\x89\x87\x88@\xa3\x89\x84\x85z@\xf7M\xf1\xf2]k@\xd8\xa4\x81\xa8@\xf3\x15\xc5\x82\x82K"),
+            "High tide: 7(12), Quay 3\nEbb."
+        );
         for words in ["資料.txt", "日本語", "契約書のご案内.txt", "㈱テスト様", "見積 A4 東京都"]
         {
             let (bytes, ..) = SHIFT_JIS.encode(words);

@@ -14,6 +14,9 @@ const SAMPLE_BYTES: usize = 64 << 10;
 /// Fewest characters that can be recognized as words of UTF-16.
 const MIN_LETTERS: usize = 12;
 
+/// Fewest bytes of text in ASCII that may stand behind text in UTF-16.
+const MIN_APPENDED: usize = 20;
+
 /// Decodes text: by its byte order mark, as UTF-16 if its zeros fit, as UTF-8 if valid, else in the
 /// likeliest older encoding. UTF-8 stays unchanged, except for escapes and overstrikes of
 /// terminals, which are removed.
@@ -26,15 +29,23 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     }
     let bytes = strip_padding(bytes);
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
-        return decode_as(encoding, &bytes[mark..]);
+        return decode_with_appended(encoding, &bytes[mark..]);
     }
     // Checked before UTF-8, because English in UTF-16 is valid UTF-8 too.
     if bytes.contains(&0) {
         if let Some(fields) = decode_zero_ended_fields(bytes) {
             return Ok(Cow::Owned(fields));
         }
-        return detect_utf16(bytes)
-            .map_or(Err(Unreadable::Binary), |encoding| decode_as(encoding, bytes));
+        if let Some(encoding) = detect_utf16(bytes) {
+            return decode_with_appended(encoding, bytes);
+        }
+        // A log may have a few, where a program stopped while it wrote.
+        let text: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+        let zeros = bytes.len() - text.len();
+        if zeros * 20 > bytes.len() {
+            return Err(Unreadable::Binary);
+        }
+        return Ok(Cow::Owned(decode(&text)?.into_owned()));
     }
     if is_iso_2022_jp(bytes) {
         return decode_as(ISO_2022_JP, bytes);
@@ -46,6 +57,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
         }
         return if is_binary(text) { Err(Unreadable::Binary) } else { Ok(Cow::Borrowed(text)) };
     }
+    if let Some(joined) = join_surrogates(bytes) {
+        return Ok(Cow::Owned(decode(&joined)?.into_owned()));
+    }
     match CodePage::new(detect_encoding(bytes), bytes) {
         CodePage::Known(encoding) => decode_as(encoding, bytes),
         page => {
@@ -53,6 +67,34 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
             if is_binary(&text) { Err(Unreadable::Binary) } else { Ok(text) }
         }
     }
+}
+
+/// Returns the bytes in UTF-8 if they contain characters in CESU-8. Some databases write a character
+/// outside of the first plane so: each half of its pair of UTF-16 by itself.
+fn join_surrogates(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (mut joined, mut rest) = (Vec::new(), bytes);
+    while let Some(at) = rest.windows(6).position(|part| surrogate_pair(part).is_some()) {
+        let (before, pair) = rest.split_at(at);
+        joined.extend_from_slice(before);
+        let letter = surrogate_pair(pair)?;
+        joined.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+        rest = pair.get(6..).unwrap_or_default();
+    }
+    (rest.len() < bytes.len()).then(|| {
+        joined.extend_from_slice(rest);
+        joined
+    })
+}
+
+/// Returns the character whose two surrogates begin the bytes, each written as three bytes.
+fn surrogate_pair(bytes: &[u8]) -> Option<char> {
+    let [0xed, a @ 0xa0..=0xaf, b @ 0x80..=0xbf, 0xed, c @ 0xb0..=0xbf, d @ 0x80..=0xbf, ..] =
+        bytes
+    else {
+        return None;
+    };
+    let unit = |high: u8, low: u8| 0xd000 | (u16::from(high & 0x3f) << 6) | u16::from(low & 0x3f);
+    char::decode_utf16([unit(*a, *b), unit(*c, *d)]).next()?.ok()
 }
 
 /// Guesses the encoding of bytes that have no byte order mark and are not in ASCII, UTF-16 or
@@ -79,6 +121,32 @@ fn is_damaged_utf8(bytes: &[u8]) -> bool {
         broken += usize::from(!piece.invalid().is_empty());
     }
     whole > 0 && broken <= whole
+}
+
+/// Decodes text in a known encoding. A log in UTF-16 may end with lines in ASCII, which another program
+/// has appended.
+fn decode_with_appended<'a>(
+    encoding: &'static Encoding,
+    bytes: &'a [u8],
+) -> Result<Cow<'a, str>, Unreadable> {
+    let last = memchr::memrchr(0, bytes);
+    let end = match last {
+        Some(last) if encoding == UTF_16LE => last + 1,
+        Some(last) if encoding == UTF_16BE => last + 2,
+        _ => bytes.len(),
+    };
+    let (wide, appended) = bytes.split_at(end.min(bytes.len()));
+    let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
+    // Ideographs of such bytes alone are rare, and so are more than a few of them in a row.
+    let is_appended = appended.len() >= MIN_APPENDED
+        && appended.iter().all(is_text)
+        && appended.contains(&b' ')
+        && memchr::memchr_iter(0, wide).count() * 5 > wide.len() * 2;
+    if !is_appended {
+        return decode_as(encoding, bytes);
+    }
+    let text = decode_as(encoding, wide)?.into_owned();
+    Ok((text + &String::from_utf8_lossy(appended)).into())
 }
 
 /// Decodes text in a known encoding.
@@ -351,6 +419,15 @@ mod tests {
                 assert_eq!(decode(&bytes).unwrap(), words);
             }
         }
+        let stopped = [&b"start of a log\n".repeat(9)[..], b"gr\xfc\0\0\xdfe\n"].concat();
+        assert!(decode(&stopped).unwrap().ends_with("log\ngrüße\n"));
+        for units in [u16::to_le_bytes, u16::to_be_bytes] {
+            let wide = "\u{feff}Start of a log\n".encode_utf16().flat_map(units);
+            let bytes: Vec<u8> = wide.chain(*b"written by another program\n").collect();
+            assert_eq!(decode(&bytes).unwrap(), "Start of a log\nwritten by another program\n");
+        }
+        let twice = b"x \xed\xa0\xbd\xed\xb8\x80 \xc3\x9f \xed\xa0\xbd\xed\xb8\x81";
+        assert_eq!(decode(twice).unwrap(), "x 😀 ß 😁");
         // Binary numbers are not words.
         let numbers: Vec<u8> = (1..400_u32).flat_map(|n| (n * 7_919).to_le_bytes()).collect();
         assert_eq!(decode(&numbers), Err(Unreadable::Binary));
