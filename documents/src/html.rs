@@ -86,8 +86,11 @@ pub(crate) fn decode_page(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
         Some(encoding) if encoding == encoding_rs::ISO_2022_JP => {
             encoding::decode_as(encoding, bytes)?
         }
+        // Bytes that are not UTF-8, though the page says so, are in an older encoding.
         Some(encoding)
-            if !bytes.starts_with(b"\xef\xbb\xbf") && std::str::from_utf8(bytes).is_err() =>
+            if encoding != encoding_rs::UTF_8
+                && !bytes.starts_with(b"\xef\xbb\xbf")
+                && std::str::from_utf8(bytes).is_err() =>
         {
             encoding::decode_as(encoding, bytes)?
         }
@@ -107,9 +110,10 @@ fn read_page(
     table_parts::sort_table_parts(&mut page, &element_styles.low_captions);
     element_styles.flows.sort_children(&mut page);
     slots::fill_slots(&mut page);
-    let with = |styles: &ElementStyles| {
+    let with = |styles: &ElementStyles, reads_all: bool| {
         let mut walk = Walk {
             styles,
+            reads_all,
             writer: Writer::default(),
             tally: tally.new_like(),
             frames,
@@ -120,10 +124,16 @@ fn read_page(
         let text = replace_placeholders(&walk.writer.finish());
         (walk.has_content, text, walk.tally.into_left_out())
     };
-    let (is_seen, mut shown, mut left_out) = with(&element_styles);
+    let (mut is_seen, mut shown, mut left_out) = with(&element_styles, false);
     if !is_seen && has_script(&page) {
         // A page that hides all of itself waits for a script that shows it, so its styles are ignored.
-        (_, shown, left_out) = with(&ElementStyles::default());
+        (is_seen, shown, left_out) = with(&ElementStyles::default(), false);
+    }
+    if !is_seen {
+        let (has_more, all, left_out_then) = with(&element_styles, true);
+        if has_more {
+            (shown, left_out) = (all, left_out_then);
+        }
     }
     if element_styles.is_incomplete {
         tally.add_in_part(Kind::UnreadParts, 1, "style");
@@ -134,8 +144,11 @@ fn read_page(
 }
 
 fn has_script(page: &Html) -> bool {
-    let is_script = |node: &Node| node.as_element().is_some_and(|it| it.name() == "script");
-    page.tree.root().descendants().any(|node| is_script(node.value()))
+    page.tree.root().descendants().any(|node| is_named(node, "script"))
+}
+
+fn is_named(node: NodeRef<'_, Node>, name: &str) -> bool {
+    node.value().as_element().is_some_and(|element| element.name() == name)
 }
 
 /// Parses a page and checks its depth while the tree grows.
@@ -178,6 +191,8 @@ fn declared_encoding(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
 /// A walk through a page's tree.
 struct Walk<'l> {
     styles: &'l ElementStyles,
+    /// Whether it reads navigation, and what stands in for scripts: such a page has nothing else.
+    reads_all: bool,
     writer: Writer,
     tally: Tally,
     /// Number of pages around this one.
@@ -191,10 +206,13 @@ struct Walk<'l> {
 impl Walk<'_> {
     /// Walks the tree without recursion.
     fn walk_page(&mut self, page: &Html) {
-        let styles = self.styles;
+        let (styles, reads_all) = (self.styles, self.reads_all);
+        let is_skipped = |node| is_skipped(node) && !(reads_all && is_named(node, "nav"));
+        let notes = embedded::popup_notes(page);
         let is_unseen = |node: NodeRef<'_, Node>| {
             let is_shown = || styles.shown.contains(&node.id());
-            styles.hidden.contains(&node.id()) || (is_hidden(node) && !is_shown())
+            let is_unseen = styles.hidden.contains(&node.id()) || (is_hidden(node) && !is_shown());
+            is_unseen && !notes.contains(&node.id())
         };
         let (mut skipped_depth, mut hidden_depth) = (0_usize, 0_usize);
         for edge in page.tree.root().traverse() {
@@ -329,6 +347,11 @@ impl Walk<'_> {
                     self.has_content = true;
                     self.writer.write_formula(&formula);
                 }
+            }
+            "noscript" if self.reads_all => {
+                let page = within(&embedded::inner_page(node, element));
+                self.has_content |= !page.is_empty();
+                self.writer.write_page(&page);
             }
             "iframe" | "noframes" => {
                 if let Some(address) = embedded::unread_address(node, element) {

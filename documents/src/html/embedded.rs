@@ -1,8 +1,10 @@
 //! Content of a page that is not its own text: pictures, inner pages, formulas, alternatives.
 
+use std::collections::HashSet;
+
 use base64::{Engine as _, prelude::BASE64_STANDARD as STANDARD};
-use ego_tree::NodeRef;
-use scraper::{Node, node::Element};
+use ego_tree::{NodeId, NodeRef};
+use scraper::{Html, Node, node::Element};
 
 /// Whether an element shows a picture that is neither decoration nor a tracking pixel.
 pub(super) fn is_picture(element: &Element) -> bool {
@@ -54,6 +56,27 @@ fn page_in_address(frame: &Element) -> Option<String> {
         None => bytes,
     };
     kind.starts_with("text/html").then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the notes of an EPUB chapter that a reader shows where their mark is touched. Most are hidden
+/// until then.
+pub(super) fn popup_notes(page: &Html) -> HashSet<NodeId> {
+    let elements = || {
+        page.tree.root().descendants().filter_map(|it| Some((it.id(), it.value().as_element()?)))
+    };
+    let has_kind = |element: &Element, kinds: &[&str]| {
+        let of_element = element.attr("epub:type").unwrap_or_default();
+        of_element.split_whitespace().any(|kind| kinds.contains(&kind))
+    };
+    let marks: HashSet<&str> = elements()
+        .filter(|(_, element)| has_kind(element, &["noteref"]))
+        .filter_map(|(_, element)| element.attr("href")?.strip_prefix('#'))
+        .collect();
+    let kinds = ["footnote", "endnote", "rearnote", "note"];
+    let is_note = |element: &Element| {
+        has_kind(element, &kinds) && element.attr("id").is_some_and(|id| marks.contains(id))
+    };
+    elements().filter(|(_, element)| is_note(element)).map(|(id, _)| id).collect()
 }
 
 /// Returns the text that an empty box for text shows.

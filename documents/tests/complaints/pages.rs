@@ -314,6 +314,21 @@ pub(crate) fn rows() -> Vec<Row> {
             &["seen", "corner"],
             &["clipped"],
         ),
+        row(
+            "a page that shows nothing without scripts",
+            "a.html",
+            of("<div id=app></div><noscript><h1>Fees</h1><p>950 EUR</noscript>"),
+            &["# Fees\n\n950 EUR"],
+            &[],
+        ),
+        row(
+            "a page in eight bits that says it is in UTF-8",
+            "a.html",
+            b"<meta charset=utf-8><p>gr\xf6\xdfer als die Stra\xdfe".to_vec(),
+            &["größer als die Straße"],
+            &[],
+        ),
+        row("a page of links", "a.html", of("<nav><a>Fees</a></nav>"), &["Fees"], &[]),
         row("soft hyphens", "a.html", of("<p>Donau&shy;dampf&#173;schiff"), &["Donaudampfschiff"], &[]),
     ]
 }
