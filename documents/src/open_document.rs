@@ -2,6 +2,7 @@
 
 mod controls;
 mod lists;
+mod masters;
 mod numbering;
 mod objects;
 mod shapes;
@@ -54,6 +55,7 @@ pub(crate) fn extract(
         body.write_blocks(part, &mut text);
     }
     parts.push(text);
+    parts.push(body.text_of_every_slide(&styles, &content));
     parts.push(body.notes.join("\n"));
     parts.push(body.header_or_footer(&styles, "footer"));
     let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
@@ -94,6 +96,16 @@ impl<'a> Shapes<'a> {
 fn page_background(styles: &Element) -> Background {
     let pages = styles.all("page-layout-properties");
     pages.into_iter().find_map(styles::background_of).unwrap_or(Background::Plain(WHITE))
+}
+
+/// Whether a section is hidden, or has a condition that hides it.
+fn is_hidden_section(section: &Element) -> bool {
+    section.attribute("display").as_deref() == Some("none") || section.is_on("is-hidden")
+}
+
+/// Whether an element is a part of a line, in which `title` is the document's title.
+fn is_of_line(element: &Element) -> bool {
+    matches!(&*element.name, "p" | "h" | "span" | "a" | "meta" | "meta-field" | "ruby-base")
 }
 
 /// A walk through the text, with notes collected for the end.
@@ -158,11 +170,16 @@ impl<'a> Body<'a> {
         self.numbering.extend(read_numbering(tree));
     }
 
-    /// Returns the headers or footers of the pages, each once.
+    /// Returns the headers or footers of the pages, each once, also those of left and first pages.
     fn header_or_footer(&mut self, styles: &Element, kind: &str) -> String {
         let mut all: Vec<String> = Vec::new();
         for page in styles.all("master-page") {
-            for edge in page.all(kind) {
+            let kinds = [kind.to_owned(), format!("{kind}-left"), format!("{kind}-first")];
+            let edges = kinds.iter().flat_map(|kind| page.all(kind));
+            let is_shown = |edge: &&Element| {
+                edge.attribute("display").is_none_or(|display| display != "false")
+            };
+            for edge in edges.filter(is_shown) {
                 let mut text = String::new();
                 self.write_blocks(edge, &mut text);
                 let text = text.trim().to_owned();
@@ -227,7 +244,7 @@ impl<'a> Body<'a> {
                     let shown = self.control_text(element);
                     text.push_str(&format!("{shown}\n"));
                 }
-                "section" if element.attribute("display").as_deref() == Some("none") => {
+                "section" if is_hidden_section(element) => {
                     text.push_str(&self.tally.count_hidden(element.text().trim(), None));
                 }
                 "index-title-template" | "table-of-content-source" => {}
@@ -352,6 +369,7 @@ impl<'a> Body<'a> {
                     let words = if words.is_empty() { element.text() } else { words };
                     line.push_str(&self.tally.count_hidden_piece(&words, None));
                 }
+                "title" if is_of_line(parent) => self.write_inline(element, look, line, boxes),
                 "hidden-paragraph" | "page-number" | "page-count" | "title" | "desc"
                 | "annotation-end" => {}
                 _ => self.write_inline(element, look, line, boxes),

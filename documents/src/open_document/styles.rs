@@ -26,6 +26,8 @@ pub(super) struct Styles {
     faces: HashMap<String, String>,
     /// Styles of hidden slides.
     hidden_pages: HashSet<String>,
+    /// Styles of slides that do not show the shapes of their master.
+    without_master: HashSet<String>,
 }
 
 impl Styles {
@@ -46,6 +48,10 @@ impl Styles {
                 |page: &Element| page.attribute("visibility").as_deref() == Some("hidden");
             if style.child("drawing-page-properties").is_some_and(is_hidden) {
                 self.hidden_pages.insert(name.clone());
+            }
+            let hides_master = |page: &Element| page.is_off("background-objects-visible");
+            if style.child("drawing-page-properties").is_some_and(hides_master) {
+                self.without_master.insert(name.clone());
             }
             let base = style.attribute("parent-style-name");
             let look = style.child("text-properties").map(|text| self.look_of_properties(text));
@@ -70,6 +76,11 @@ impl Styles {
     /// Returns whether a slide is hidden.
     pub(super) fn hides_page(&self, page: &Element) -> bool {
         page.attribute("style-name").is_some_and(|name| self.hidden_pages.contains(&name))
+    }
+
+    /// Returns whether a slide does not show the shapes of its master.
+    pub(super) fn hides_master(&self, page: &Element) -> bool {
+        page.attribute("style-name").is_some_and(|name| self.without_master.contains(&name))
     }
 
     fn look_of_properties(&self, text: &Element) -> Look {

@@ -5,7 +5,7 @@ use super::{
     binary_book::{book, label},
     hidden, row, sheets, slides, unread, word,
 };
-use crate::common::{archive, ods, relations, xlsx};
+use crate::common::{archive, odp, ods, odt, package, relations, texts, xlsx};
 
 /// Makes a DOCX with one part that its text refers to by `r:id='x'`.
 fn referring(element: &str, kind: &str, name: &str, part: &str) -> Vec<u8> {
@@ -348,13 +348,60 @@ fn of_open_texts() -> Vec<Row> {
         )
     };
     let body = [item(1, "one"), item(1, "two"), item(2, "deep"), item(1, "three")].concat();
-    vec![row(
-        "paragraphs that are numbered one by one",
-        "a.odt",
-        word::odt(styles, &body),
-        &["イ. one\nロ. two\n  ロ.1) deep\nハ. three"],
-        &[],
-    )]
+    let edge = |kind: &str, more: &str, text: &str| {
+        format!("<style:{kind} {more}><text:p>{text}</text:p></style:{kind}>")
+    };
+    let edges = [
+        edge("header", "", "of right pages"),
+        edge("header-left", "", "of left pages"),
+        edge("footer-first", "", "of the first page"),
+        edge("footer-left", "style:display='false'", "of no page"),
+    ];
+    let mut parts = odt();
+    parts.retain(|(name, _)| *name != "styles.xml");
+    parts.push((
+        "styles.xml",
+        format!("<s><office:master-styles><style:master-page>{}</style:master-page></office:master-styles></s>", edges.concat()).into_bytes(),
+    ));
+    let mut slides = odp();
+    slides.retain(|(name, _)| *name == "mimetype");
+    slides.extend(texts(vec![
+        ("content.xml", "<c><office:body><office:presentation><presentation:footer-decl presentation:name='f'>on the edge</presentation:footer-decl><presentation:footer-decl presentation:name='g'>unused</presentation:footer-decl><draw:page draw:master-page-name='M' presentation:use-footer-name='f'><draw:frame><draw:text-box><text:p>ebb</text:p></draw:text-box></draw:frame></draw:page></office:presentation></office:body></c>".to_owned()),
+        ("styles.xml", "<s><office:master-styles><style:master-page style:name='M'><draw:frame><draw:text-box><text:p>secret</text:p></draw:text-box></draw:frame><draw:frame presentation:class='title'><draw:text-box><text:p>click here</text:p></draw:text-box></draw:frame></style:master-page></office:master-styles></s>".to_owned()),
+    ]));
+    vec![
+        row(
+            "masters and footers",
+            "a.odp",
+            package(&slides),
+            &["ebb\n\nOn each slide: secret\non the edge"],
+            &["unused", "click here"],
+        ),
+        row(
+            "the title of the document, conditions",
+            "a.odt",
+            word::odt(
+                "",
+                "<text:p>see <text:title>Tides</text:title></text:p><text:section text:display='condition' text:is-hidden='true'><text:p>gone</text:p></text:section>",
+            ),
+            &["see Tides"],
+            &["gone"],
+        ),
+        row(
+            "headers of left and first pages",
+            "a.odt",
+            package(&parts),
+            &["of right pages", "of left pages", "of the first page"],
+            &["of no page"],
+        ),
+        row(
+            "paragraphs that are numbered one by one",
+            "a.odt",
+            word::odt(styles, &body),
+            &["イ. one\nロ. two\n  ロ.1) deep\nハ. three"],
+            &[],
+        ),
+    ]
 }
 
 fn of_epub_and_mail() -> Vec<Row> {
@@ -385,6 +432,17 @@ fn of_epub_and_mail() -> Vec<Row> {
             epub(page, "<itemref idref='a'/>", case),
             &["shown"],
             &["case"],
+        ),
+        row(
+            "notes that a touch shows",
+            "a.epub",
+            epub(
+                page,
+                "<itemref idref='a'/>",
+                "<p>tide<a epub:type='noteref' href='#n'>1</a></p><aside epub:type='footnote' id='n' hidden='hidden'><p>at noon</p></aside><aside epub:type='footnote' id='o' hidden='hidden'><p>for nobody</p></aside>",
+            ),
+            &["tide1", "at noon"],
+            &["nobody"],
         ),
         unread("an encrypted message", "a.eml", cipher, &["Subject: s", "encrypted"]),
         Row {
