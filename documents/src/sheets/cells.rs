@@ -29,6 +29,9 @@ pub(super) struct Cells<'a> {
     hidden: Vec<String>,
 }
 
+/// The day after 9999-12-31, the last date of a book.
+const END_OF_DAYS: f64 = 2_958_466.0;
+
 /// Row and column of the first cell of a range, and of the last one.
 pub(super) type Range = ((u32, u32), (u32, u32));
 
@@ -178,6 +181,10 @@ pub(super) fn format_number(number: f64, format: &NumberFormat, is_1904: bool) -
         return format_number(number, time, is_1904);
     }
     let (kind, decimals) = match format {
+        // Programs show no date for such a number either.
+        NumberFormat::Date(..) if !(0.0..END_OF_DAYS).contains(&number) => {
+            return format_general(number);
+        }
         // The day before the first one has no date of its own, except from 1904 on.
         NumberFormat::Date(decimals, true) if (0.0..1.0).contains(&number) => {
             let time = format_number(number, &NumberFormat::Date(*decimals, false), is_1904);

@@ -325,6 +325,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("a saved page that is called a book", "a.xls", "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=b\n\n--b\nContent-Type: text/html\n\n<table><tr><td>W-1<td>1520</table>\n--b--\n", &["W-1 | 1520"], &["MIME"]),
         row("the first days", "a.xlsx", formatted(&[("yyyy-mm-dd", 0.0), ("h:mm", 0.0), ("d/m/yy h:mm", 0.5), ("yyyy-mm-dd", 60.0)]), &["1900-01-00\n00:00:00\n1900-01-00 12:00:00\n1900-02-29"], &[]),
         row("the first days from 1904 on", "a.xlsx", from_1904, &["1904-01-01 | 12:00:00 | 1904-03-01"], &[]),
+        row("numbers that are no dates", "a.xlsx", formatted(&[("yyyy-mm-dd", -5.0), ("yyyy-mm-dd", 3e6), ("d/m/yy", 2_958_465.0)]), &["-5\n3000000\n9999-12-31"], &["1899"]),
         row("dates for some numbers", "a.xlsx", formatted(&[("[=0]\"-\";yyyy-mm-dd", 45_352.0), ("[=0]\"none\";yyyy-mm-dd", 0.0), ("0;\"a;b\";[h]:mm", 0.0)]), &["2024-03-01\nnone\n00:00:00"], &[]),
         unread("comments and text boxes", "a.xls", book(1_200, &[], &[(false, vec![label(0, 0, "seen"), record(0x1b6, &[1; 18])])]), &["seen"]),
         unread("charts", "a.xls", book(1_200, &[], &[(false, vec![label(0, 0, "seen"), record(0x5d, &[21, 0, 18, 0, 5, 0])])]), &["seen"]),
