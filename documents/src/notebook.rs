@@ -55,15 +55,25 @@ fn output_text(output: &Value, tally: &Tally) -> String {
     let is_picture =
         |name: &String| name.starts_with("image/") || matches!(&**name, "png" | "jpeg");
     let has_picture = data.as_object().is_some_and(|data| data.keys().any(is_picture));
-    let text = ["text/markdown", "text/plain", "text"]
-        .into_iter()
-        .map(|name| lines(data.get(name)))
-        .find(|text| !text.is_empty());
+    let of_kind = |name: &str| Some(lines(data.get(name))).filter(|text| !text.is_empty());
+    let plain = of_kind("text/plain").or_else(|| of_kind("text"));
+    // The plain text of an output that is shown otherwise is the name of an object.
+    let is_name = |text: &String| {
+        text.starts_with('<')
+            && text.ends_with('>')
+            && text.contains(" object")
+            && !text.contains('\n')
+    };
     let page = || {
-        let page = lines(data.get("text/html"));
+        let page = of_kind("text/html")?;
         html::extract(page.as_bytes(), tally).ok().filter(|text| !text.is_empty())
     };
-    let text = text.or_else(page).unwrap_or_else(|| lines(data.get("text/latex")));
+    let text = of_kind("text/markdown")
+        .or_else(|| plain.clone().filter(|text| !is_name(text)))
+        .or_else(page)
+        .or_else(|| of_kind("text/latex"))
+        .or(plain)
+        .unwrap_or_default();
     let text = encoding::remove_escapes(&text);
     if !has_picture {
         let mut kinds = data.as_object().into_iter().flat_map(serde_json::Map::keys);
@@ -104,6 +114,8 @@ mod tests {
                 {"output_type": "stream", "text": ["\u{1b}[31mebb\u{1b}[0m\n"]},
                 {"output_type": "display_data", "data": {"image/png": "AAAA", "text/plain": "<Figure>"}},
                 {"output_type": "display_data", "data": {"text/html": ["<table><tr><td>ebb", "<td>7</table>"]}},
+                {"output_type": "display_data", "data": {"text/html": "<b>low</b> at six", "text/plain": "<IPython.core.display.HTML object>"}},
+                {"output_type": "display_data", "data": {"text/latex": "$h^2$", "text/plain": ["<IPython.core.display.Math object>"]}},
                 {"output_type": "error", "ename": "Flood", "evalue": "too high", "traceback": []},
             ]},
             {"cell_type": "raw", "source": ""},
@@ -115,7 +127,7 @@ mod tests {
         let text = extract(&notebook.to_string(), &tally).unwrap();
         assert_eq!(
             text,
-            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nebb | 7\n\nFlood: too high\n\n## Old"
+            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nebb | 7\n\nlow at six\n\n$h^2$\n\nFlood: too high\n\n## Old"
         );
         let left_out = tally.into_left_out();
         assert_eq!([Kind::Pictures, Kind::UnreadParts].map(|it| left_out.count(it)), [1, 1]);
