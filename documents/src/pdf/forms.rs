@@ -25,6 +25,9 @@ const PASSWORD: u32 = 1 << 13;
 /// Flag of a text field of several lines.
 const MULTILINE: u32 = 1 << 12;
 
+/// Flag of a text field with a box for each letter.
+const COMB: u32 = 1 << 24;
+
 /// Flag of a button that is one of several choices.
 const RADIO: u32 = 1 << 15;
 
@@ -34,6 +37,17 @@ const PUSH_BUTTON: u32 = 1 << 16;
 /// Most ancestors of a field.
 const MAX_PARENTS: usize = 32;
 
+/// The shape of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldShape {
+    /// Text, or a box that is checked.
+    Text,
+    /// Text with a box for each letter.
+    Comb,
+    /// A box that is not checked.
+    OffBox,
+}
+
 /// The value of a field.
 #[derive(Debug)]
 pub(super) struct FieldValue {
@@ -41,30 +55,34 @@ pub(super) struct FieldValue {
     pub(super) text: String,
     /// Whether it begins at the top of its place.
     pub(super) is_from_top: bool,
-    /// Whether it is a box that is not checked.
-    pub(super) is_off: bool,
+    pub(super) shape: FieldShape,
+    /// Whether it is not shown.
+    pub(super) is_hidden: bool,
 }
 
-/// Returns the values of the fields that a page shows.
+/// Returns the values of the fields of a page.
 pub(super) fn field_values(page: &Page<'_>, layers: &Layers<'_>) -> Vec<FieldValue> {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
-    let fields = dictionaries(&notes, layers.xref).filter(|field| !layers.hides_annotation(field));
-    fields.filter_map(|field| read_value(&field)).collect()
+    let fields = dictionaries(&notes, layers.xref);
+    fields.filter_map(|field| read_value(&field, layers)).collect()
 }
 
-fn read_value(field: &Dict<'_>) -> Option<FieldValue> {
+fn read_value(field: &Dict<'_>, layers: &Layers<'_>) -> Option<FieldValue> {
     let is_widget = field.get::<Name<'_>>("Subtype").is_some_and(|name| name.as_str() == "Widget");
     let flags = match inherited_entry(field, "Ff") {
         Some(Object::Number(flags)) => flags.as_i64() as u32,
         _ => 0,
     };
-    let hidden = field.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0);
-    let place = field.get::<PdfRect>("Rect").filter(|_| is_widget && !hidden)?.to_kurbo();
+    let is_hidden = field.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0)
+        || layers.hides_annotation(field);
+    let place = field.get::<PdfRect>("Rect").filter(|_| is_widget)?.to_kurbo();
     if matches!(inherited_entry(field, "FT"), Some(Object::Name(kind)) if kind.as_str() == "Btn") {
         let is_off = !is_checked(field, flags);
         let text = if is_off { "[ ]" } else { "[x]" }.to_owned();
         let is_button = flags & PUSH_BUTTON != 0;
-        return (!is_button).then_some(FieldValue { place, text, is_from_top: false, is_off });
+        let shape = if is_off { FieldShape::OffBox } else { FieldShape::Text };
+        let value = FieldValue { place, text, is_from_top: false, shape, is_hidden };
+        return (!is_button && !is_hidden).then_some(value);
     }
     if flags & PASSWORD != 0 {
         return None;
@@ -73,7 +91,9 @@ fn read_value(field: &Dict<'_>) -> Option<FieldValue> {
     let shown = values.map(|value| shown_value(field, &value).unwrap_or(value));
     let text = shown.collect::<Vec<_>>().join("\n").replace("\r\n", "\n").replace('\r', "\n");
     let is_from_top = flags & MULTILINE != 0 || text.contains('\n');
-    (!text.is_empty()).then_some(FieldValue { place, text, is_from_top, is_off: false })
+    let shape = if flags & COMB != 0 { FieldShape::Comb } else { FieldShape::Text };
+    let value = FieldValue { place, text, is_from_top, shape, is_hidden };
+    (!value.text.is_empty()).then_some(value)
 }
 
 /// Whether a check box or a radio button is on.

@@ -1,7 +1,7 @@
 //! Letters that a page draws, with their positions.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
     rc::Rc,
     sync::{
@@ -27,7 +27,7 @@ use hayro_interpret::{
 
 use super::{
     accents, comments, content,
-    forms::{self, FieldValue},
+    forms::{self, FieldShape, FieldValue},
     glyph::Glyph,
     layers::Layers,
     meaning::{Meanings, UNKNOWN, is_inked, is_text},
@@ -107,6 +107,18 @@ impl PageLetters {
             || self.is_mostly_unknown()
     }
 
+    /// Adds letters that are drawn only with all layers on to those that are not seen.
+    pub(super) fn add_letters_of_layers(&mut self, all_on: Self) {
+        // Tenths of a point.
+        let place = |glyph: &Glyph| {
+            let [x, y] = [glyph.x.0, glyph.y].map(|at| (at * 10.0).round() as i64);
+            (glyph.text.clone(), x, y)
+        };
+        let known: HashSet<_> = self.glyphs.iter().chain(&self.hidden).map(place).collect();
+        let others = all_on.glyphs.into_iter().chain(all_on.hidden);
+        self.hidden.extend(others.filter(|glyph| !known.contains(&place(glyph))));
+    }
+
     fn is_mostly_unknown(&self) -> bool {
         self.unknown > FEW_SIGNS && self.unknown * 20 > self.glyphs.len()
     }
@@ -138,7 +150,7 @@ pub(super) fn collect_letters<'a>(
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let turned = page.initial_transform(true);
     let turned = Affine::new(turned.as_coeffs());
-    let mut context = Context::new(turned, bounds, cache, layers.xref, settings);
+    let mut context = Context::new(turned, bounds, cache, layers.states, settings);
     let mut collector = LetterCollector {
         page: PageLetters::default(),
         bounds,
@@ -438,20 +450,29 @@ impl LetterCollector<'_, '_> {
     /// the same ones in its place.
     fn add_field_value(&mut self, value: &FieldValue, place: Rect) {
         self.budget.check_time();
-        if self.annotation_letters.iter().flatten().any(|at| place.contains(*at)) {
+        let is_drawn = self.annotation_letters.iter().flatten().any(|at| place.contains(*at));
+        let is_comb = value.shape == FieldShape::Comb;
+        if is_drawn && !value.is_hidden && !is_comb {
             return;
         }
-        let printed = self.page.glyphs.iter().filter(|glyph| {
+        let is_in_place = |glyph: &Glyph| {
             glyph.turn == 0
                 && place.contains(Point::new(f64::midpoint(glyph.x.0, glyph.x.1), glyph.y))
-        });
-        let printed: String = printed.map(|glyph| &*glyph.text).collect();
+        };
+        let mut printed: Vec<&Glyph> =
+            self.page.glyphs.iter().filter(|glyph| is_in_place(glyph)).collect();
+        if is_comb {
+            printed.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
+        }
+        let printed: String = printed.iter().map(|glyph| &*glyph.text).collect();
         let letters = comments::letters(&value.text);
-        let is_printed = match value.is_off {
+        let is_printed = match value.shape == FieldShape::OffBox {
             true => !printed.trim().is_empty(),
             false => !letters.is_empty() && comments::letters(&printed) == letters,
         };
-        if is_printed {
+        if is_printed && is_comb {
+            self.page.glyphs.retain(|glyph| !is_in_place(glyph));
+        } else if is_printed || (is_drawn && !value.is_hidden) {
             return;
         }
         let lines = u32::try_from(value.text.lines().count()).unwrap_or(u32::MAX);
@@ -468,7 +489,12 @@ impl LetterCollector<'_, '_> {
             let text = text.into();
             let y = first + f64::from(line) * size * 1.2;
             let x = (place.x0, place.x1.max(place.x0 + size));
-            self.page.glyphs.push(Glyph { text, x, y, size, turn: 0 });
+            let glyph = Glyph { text, x, y, size, turn: 0 };
+            if value.is_hidden {
+                self.page.hidden.push(glyph);
+            } else {
+                self.page.glyphs.push(glyph);
+            }
         }
     }
 }

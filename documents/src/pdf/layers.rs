@@ -1,10 +1,12 @@
 //! Layers (optional content groups) that a viewer does not show. The interpreter leaves out the content of
 //! layers that are off. It does not know layers that are only off on a screen, expressions of several
-//! layers, and layers of notes.
+//! layers, and layers of notes. To count what is on layers that are off, a page is drawn once more with all
+//! layers on.
 
 use std::collections::HashSet;
 
 use hayro_interpret::hayro_syntax::{
+    Pdf,
     object::{Array, Dict, MaybeRef, Name, Object, ObjectIdentifier},
     xref::XRef,
 };
@@ -12,10 +14,20 @@ use hayro_interpret::hayro_syntax::{
 /// Deepest nesting of an expression.
 const MAX_DEPTH: usize = 16;
 
+/// A document without layers.
+const WITHOUT_LAYERS: &[u8] = b"%PDF-1.4\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj\n2 0 obj <</Type/Pages/Count 1/Kids[3 0 R]>> endobj\n3 0 obj <</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>> endobj\ntrailer <</Root 1 0 R>>\n";
+
 /// The layers of a document.
 pub(super) struct Layers<'a> {
     pub(super) xref: &'a XRef,
+    /// The document from which the interpreter reads the states of layers.
+    pub(super) states: &'a XRef,
     off: HashSet<ObjectIdentifier>,
+}
+
+/// Returns a document without layers, to draw pages with all layers on.
+pub(super) fn without_layers() -> Option<Pdf> {
+    Pdf::new(WITHOUT_LAYERS.to_vec()).ok()
 }
 
 impl<'a> Layers<'a> {
@@ -36,7 +48,12 @@ impl<'a> Layers<'a> {
                 set_for_screen(&usage, xref, &mut off);
             }
         }
-        Self { xref, off }
+        Self { xref, states: xref, off }
+    }
+
+    /// Returns the same layers, all on, if any is off. `states` is of a document without layers.
+    pub(super) fn all_on(&self, states: &'a XRef) -> Option<Self> {
+        (!self.off.is_empty()).then(|| Self { xref: self.xref, states, off: HashSet::new() })
     }
 
     /// Whether what belongs to a layer, or to an expression of layers, is not shown.

@@ -35,7 +35,7 @@ use structure::Structure;
 use crate::{
     context::Context,
     format::Format,
-    left_out::Kind,
+    left_out::{Kind, count_characters},
     limits::{Hidden, Limits},
     pictures::Picture,
     unreadable::Unreadable,
@@ -73,6 +73,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
             LoadPdfError::Decryption(_) => damaged("its encryption is damaged or unknown"),
             LoadPdfError::Invalid => damaged("it has no pages"),
         })?;
+    let without_layers = layers::without_layers();
     if forms::is_dynamic(&file) {
         let what =
             "a form that only Adobe's programs fill in (dynamic XFA): print it to a PDF there";
@@ -96,6 +97,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     // Fonts are read once, but dropped from time to time, because there may be many.
     let mut cache = InterpreterCache::new();
     let (layers, structure) = (Layers::read(file.xref()), Structure::read(&file));
+    let all_on = without_layers.as_ref().and_then(|other| layers.all_on(other.xref()));
     for (place, page) in file.pages().iter().enumerate() {
         let number = page_tree.next_number();
         // Missing pages before this one begin here, too.
@@ -107,7 +109,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
             cache = InterpreterCache::new();
         }
         match catch_unwind(AssertUnwindSafe(|| {
-            read_page(page, &layers, &structure, &cache, limits)
+            read_page(page, (&layers, all_on.as_ref()), &structure, &cache, limits)
         })) {
             Ok(content) => pages_read.add(page, number, content, context),
             Err(cause) => {
@@ -149,24 +151,38 @@ struct PageContent {
     hidden_words: String,
     comments: String,
     letters: PageLetters,
+    /// Whether layers that are off could not be read.
+    has_unread_layers: bool,
 }
 
+/// Reads a page. `all_on` are the document's layers, all on, if some are off.
 fn read_page<'a>(
     page: &Page<'a>,
-    layers: &Layers<'a>,
+    (layers, all_on): (&Layers<'a>, Option<&Layers<'a>>),
     structure: &Structure<'a>,
     cache: &InterpreterCache<'a>,
     limits: &Limits,
 ) -> PageContent {
     let budget = PageBudget::from_limits(limits);
-    let letters = glyphs::collect_letters(page, layers, structure, cache, budget.clone());
+    let mut letters = glyphs::collect_letters(page, layers, structure, cache, budget.clone());
+    let mut has_unread_layers = false;
+    if let Some(all_on) = all_on {
+        // The page is read already, whatever these layers hold.
+        let (cache, budget) = (InterpreterCache::new(), PageBudget::from_limits(limits));
+        match catch_unwind(AssertUnwindSafe(|| {
+            glyphs::collect_letters(page, all_on, structure, &cache, budget)
+        })) {
+            Ok(all) => letters.add_letters_of_layers(all),
+            Err(_) => has_unread_layers = true,
+        }
+    }
     let words = layout::page_text(&letters.glyphs, &letters.rules, &budget);
     let comments = comments::read_comments(page, layers, &words);
     let hidden_words = match limits.hidden {
         Hidden::Mark => layout::page_text(&letters.hidden, &Rules::default(), &budget),
         Hidden::Drop => String::new(),
     };
-    PageContent { words, hidden_words, comments, letters }
+    PageContent { words, hidden_words, comments, letters, has_unread_layers }
 }
 
 /// Content of the pages read so far.
@@ -186,9 +202,10 @@ struct PagesRead {
 impl PagesRead {
     fn add(&mut self, page: &Page<'_>, number: usize, content: PageContent, context: &Context<'_>) {
         let Context { limits, tally, .. } = *context;
-        let PageContent { words, hidden_words, comments, letters } = content;
-        let hidden = letters.hidden.iter().filter(|glyph| !glyph.text.trim().is_empty());
-        tally.add_on_page(Kind::HiddenText, hidden.count(), number);
+        let PageContent { words, hidden_words, comments, letters, has_unread_layers } = content;
+        tally.add_on_page(Kind::UnreadParts, usize::from(has_unread_layers), number);
+        let hidden = letters.hidden.iter().map(|glyph| count_characters(&glyph.text));
+        tally.add_on_page(Kind::HiddenText, hidden.sum(), number);
         tally.add_on_page(Kind::UnknownGlyphs, letters.unknown, number);
         self.pages_without_words += usize::from(words.is_empty() && letters.has_picture);
         let shows_more = letters.shows_more(&words);

@@ -16,6 +16,7 @@ mod binary_book;
 mod other_parts;
 mod pages;
 mod pdf;
+mod pdf_fields;
 mod sheets;
 mod slides;
 mod texts;
@@ -145,6 +146,7 @@ fn each_kind_of_fault_is_read_right() {
         pages::rows(),
         texts::rows(),
         pdf::rows(),
+        pdf_fields::rows(),
         archives::rows(),
         other_parts::rows(),
     ];

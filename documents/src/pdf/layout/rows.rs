@@ -20,8 +20,13 @@ const SHIFT: f64 = 0.5;
 /// Farthest that an exponent next to its base may be raised, in ems.
 const RAISE: f64 = 0.8;
 
-/// Fewest adjacent single letters that may be letterspaced words.
+/// Fewest adjacent single letters that may be letterspaced words, and the fewest that are closer to each
+/// other than [`CLOSE`].
 const SPACED: usize = 6;
+const CLOSELY_SPACED: usize = 4;
+
+/// Letters of one word are closer than this, those of columns are not, in ems.
+const CLOSE: f64 = 0.4;
 
 /// Words on one baseline, from left to right; never empty.
 #[derive(Debug, Clone)]
@@ -95,7 +100,7 @@ pub(super) fn group_into_rows(mut words: Vec<Word>) -> Vec<Row> {
     for row in &mut merged {
         clear_blanks(&mut row.words);
         row.words.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
-        if row.words.len() >= SPACED {
+        if row.words.len() >= CLOSELY_SPACED {
             row.words = join_spaced_letters(std::mem::take(&mut row.words));
         }
     }
@@ -178,15 +183,17 @@ fn join_spaced_letters(words: Vec<Word>) -> Vec<Word> {
         let has_space = |a: &Word, b: &Word| a.space_after || b.space_before;
         // Letters typed with spaces between them stay apart, as in a list.
         let spaces = run.windows(2).filter(|pair| has_space(&pair[0], &pair[1])).count();
-        if run.len() < SPACED || spaces * 3 > run.len() {
-            closed.extend(run.iter().cloned());
-            continue;
-        }
         let mut gaps: Vec<f64> = run.windows(2).map(|pair| pair[1].x.0 - pair[0].x.1).collect();
         gaps.sort_by(f64::total_cmp);
         let even = gaps.get(gaps.len() / 2).copied().unwrap_or(0.0);
+        let size = run.first().map_or(0.0, |word| word.size);
+        let fewest = if even < CLOSE * size { CLOSELY_SPACED } else { SPACED };
+        if run.len() < fewest || spaces * 3 > run.len() {
+            closed.extend(run.iter().cloned());
+            continue;
+        }
         // Within a word, gaps differ only by the letters' bearings.
-        let within = 1.3 * even + 0.05 * run.first().map_or(0.0, |word| word.size);
+        let within = 1.3 * even + 0.05 * size;
         for word in run.chunk_by(|a, b| b.x.0 - a.x.1 < within && !has_space(a, b)) {
             let (Some(first), Some(last)) = (word.first(), word.last()) else { continue };
             closed.push(Word {
