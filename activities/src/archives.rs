@@ -89,7 +89,7 @@ impl Archives {
         let load = || async {
             // The semaphore is never closed.
             let _turn = self.loads.acquire().await;
-            let (bytes, stamp) = location.read_stamped().await.map_err(Fault::Store)?;
+            let (bytes, stamp) = location.read_at_most(most).await.map_err(Fault::Store)?;
             let archive = open(bytes, location.name().to_owned(), *limits).await;
             Ok((Arc::new(archive), stamp))
         };

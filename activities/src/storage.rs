@@ -172,7 +172,7 @@ impl Resolver<'_> {
                 .decode_utf8()
                 .map_err(|_| invalid("holds bytes that are not UTF-8"))?;
             if part == "." || part == ".." || part.contains(['/', '\\', '\0']) {
-                return Err(invalid("must not hold . or .. or encoded slashes"));
+                return Err(invalid("must not hold . or .. or encoded slashes or NUL"));
             }
             parts.push(part.into_owned());
         }
@@ -347,8 +347,24 @@ impl Location {
     /// # Errors
     /// The errors of [`Self::read`].
     pub async fn read_stamped(&self) -> Result<(Bytes, Stamp), Error> {
+        self.read_at_most(u64::MAX).await
+    }
+
+    /// The whole object of at most `most` bytes, and the stamp of exactly these bytes. What its size was
+    /// before says nothing: it may have grown, and a web server may send more than it said.
+    ///
+    /// # Errors
+    /// The errors of [`Self::read`]; [`Error::Invalid`] for a larger object, of which nothing is read.
+    pub async fn read_at_most(&self, most: u64) -> Result<(Bytes, Stamp), Error> {
         self.wait_for_turn().await?;
         let result = match self.store().get(&self.path).await {
+            Ok(result) if result.meta.size > most => {
+                return Err(Error::Invalid(format!(
+                    "{} has {} bytes now; at most {most} are read",
+                    self.uri(),
+                    result.meta.size
+                )));
+            }
             Ok(result) => {
                 let stamp = self.stamp_of(result.meta.clone());
                 result.bytes().await.map(|bytes| (bytes, stamp))

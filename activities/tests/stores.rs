@@ -427,6 +427,40 @@ async fn a_web_server_can_be_read_and_leads_nowhere_else() {
     );
 }
 
+/// The server says five bytes, and sends six gigabytes.
+#[tokio::test]
+async fn no_more_is_read_than_allowed_whatever_a_server_has_said() {
+    use tokio::io::AsyncReadExt;
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let root = format!("http://{}/docs", listener.local_addr().unwrap());
+    let sent = Arc::<AtomicU32>::default();
+    let count = Arc::clone(&sent);
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(client.read_u8().await.unwrap());
+            }
+            let is_head = request.starts_with(b"HEAD");
+            let size = if is_head { 5 } else { 6_u64 << 30 };
+            let head =
+                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {size}\r\n\r\n");
+            client.write_all(head.as_bytes()).await.unwrap();
+            while !is_head && client.write_all(&[b'x'; 1 << 20]).await.is_ok() {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let object = storage.resolve(&format!("{root}/a.md")).unwrap();
+    assert_eq!(object.size().await.unwrap(), Some(5));
+    let refused = object.read_at_most(1 << 20).await.unwrap_err().to_string();
+    assert!(refused.ends_with("has 6442450944 bytes now; at most 1048576 are read"), "{refused}");
+    let sent = sent.load(Ordering::SeqCst);
+    assert!(sent < 64, "{sent} MB were read");
+}
+
 /// A web server that counts its requests.
 async fn counting() -> (String, Arc<AtomicU32>) {
     let asked = Arc::<AtomicU32>::default();

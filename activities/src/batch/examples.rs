@@ -49,7 +49,7 @@ pub(super) async fn read(services: &Services, job: &Job) -> Result<Job, Failure>
             "examples {place} has {size} bytes; at most {MOST_BYTES} are sent with each document"
         )));
     }
-    let bytes = place.read().await.map_err(of_field)?;
+    let (bytes, _) = place.read_at_most(MOST_BYTES).await.map_err(of_field)?;
     let shown = lines(&bytes).map_err(|(line, why)| {
         Failure::invalid_input(format!(
             "examples {place}, line {line}: {why}; write {{\"document\": \"…\", \"answer\": \"…\"}}"

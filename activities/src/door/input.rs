@@ -102,7 +102,7 @@ impl InputPart<'_> {
             )));
         }
         let _held = self.services.memory.hold(size).await;
-        place.read().await.map_err(of_store)
+        Ok(place.read_at_most(MAX_BYTES).await.map_err(of_store)?.0)
     }
 
     fn wrong(&self, why: &str) -> Failure {

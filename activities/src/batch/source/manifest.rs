@@ -80,7 +80,7 @@ async fn block(location: &Location, from: u64) -> Result<(bytes::Bytes, bool), F
     let size = size.unwrap_or(0);
     // Not every web server supports ranges.
     if (from == 0 && size <= BLOCK) || location.is_read_only() {
-        let whole = location.read().await.map_err(of_field)?;
+        let (whole, _) = location.read_at_most(size.max(BLOCK)).await.map_err(of_field)?;
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
         return Ok((whole.slice(from..), true));
     }

@@ -182,7 +182,7 @@ pub(crate) async fn fetch(
         return Err(not_read(&Unreadable::TooLarge { what: "file".into(), size, most }));
     }
     let held = services.memory.hold(size).await;
-    let (bytes, stamp) = location.read_stamped().await.map_err(|error| match error {
+    let (bytes, stamp) = location.read_at_most(most).await.map_err(|error| match error {
         Error::Missing(_) => gone(),
         error => document_fault(error),
     })?;
