@@ -5,7 +5,7 @@
 //! process where that happens cannot recover from it.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, BufWriter, Read, Write},
     ops::Range,
     path::PathBuf,
     pin::Pin,
@@ -235,14 +235,14 @@ pub fn request_part(range: Range<u64>) -> io::Result<Bytes> {
     }
 }
 
-/// Writes the result, from within the process of [`Confined::run_on_parts`].
+/// Writes the result as JSON, piece by piece, from within the process of [`Confined::run_on_parts`].
 ///
 /// # Errors
 /// If the parent process has ended.
-pub fn write_result(result: &[u8]) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
+pub fn write_result(result: &impl Serialize) -> io::Result<()> {
+    let mut stdout = BufWriter::new(io::stdout().lock());
     stdout.write_all(&[RESULT_TAG])?;
-    stdout.write_all(result)?;
+    serde_json::to_writer(&mut stdout, result)?;
     stdout.flush()
 }
 

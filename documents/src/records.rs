@@ -4,6 +4,7 @@
 mod bounded;
 mod head;
 pub(crate) mod record;
+pub(crate) mod weight;
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -19,6 +20,7 @@ use self::{
 pub use self::{
     head::detect_delimiter,
     record::{Record, RecordFields},
+    weight::{check_values, memory_of},
 };
 use crate::{encoding, format::Format, unreadable::Unreadable};
 
@@ -176,6 +178,11 @@ impl<R: Read> Records<R> {
         if header.len() > record::MAX_COLUMNS {
             let (has, most) = (header.len(), record::MAX_COLUMNS);
             let reason = format!("its header has {has} columns; at most {most} are read");
+            return Err(Unreadable::damaged(Format::Csv, reason).into());
+        }
+        if header.as_slice().len() > record::MAX_NAMES {
+            let (has, most) = (header.as_slice().len(), record::MAX_NAMES);
+            let reason = format!("its columns' names have {has} bytes; at most {most} are read");
             return Err(Unreadable::damaged(Format::Csv, reason).into());
         }
         let decode = |name| decode_field(&mut records.encoding, header.as_slice(), name);

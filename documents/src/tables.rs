@@ -4,5 +4,5 @@ mod pages;
 pub(crate) mod row_process;
 mod rows;
 
-pub use self::row_process::RowRequest;
+pub use self::row_process::{DecodedRows, RowRequest};
 pub(crate) use self::rows::invalid;

@@ -9,7 +9,11 @@ use std::ops::Range;
 use bytes::Bytes;
 use common::Dice;
 use serde_json::json;
-use tidegate_documents::{Limits, Reader, Record, Unreadable, confined::Part, tables::RowRequest};
+use tidegate_documents::{
+    Limits, Reader, Unreadable,
+    confined::Part,
+    tables::{DecodedRows, RowRequest},
+};
 
 const FILES: [(&str, &[u8]); 7] = [
     ("Zstandard", include_bytes!("fixtures/zstd-1.parquet")),
@@ -25,7 +29,7 @@ const FILES: [(&str, &[u8]); 7] = [
 const DAMAGED: usize = 504;
 
 fn rows(file: Vec<u8>) -> Result<Vec<serde_json::Value>, String> {
-    let rows = decoded(file, 0, (1_000, usize::MAX))?;
+    let rows = decoded(file, 0, (1_000, usize::MAX))?.rows;
     Ok(rows.into_iter().flatten().map(|row| row.json).collect())
 }
 
@@ -34,7 +38,7 @@ fn decoded(
     file: Vec<u8>,
     skip: u64,
     (max_rows, max_bytes): (usize, usize),
-) -> Result<Vec<Result<Record, Unreadable>>, String> {
+) -> Result<DecodedRows, String> {
     let reader = Reader::isolated(env!("CARGO_BIN_EXE_read-document"), [], Limits::default());
     let (size, file) = (file.len() as u64, Bytes::from(file));
     let request = RowRequest { size, id: None, text: None, skip, max_rows, max_bytes };
@@ -116,10 +120,64 @@ fn a_file_whose_rows_are_far_larger_than_itself_is_refused() {
     assert!(size < 2 << 20, "{size} bytes: the text is written once");
     // The bound on bytes ends the rows.
     let some = decoded(file.clone(), 0, (usize::MAX, 20 << 20)).unwrap();
-    assert_eq!(some.len(), 20);
+    assert_eq!((some.rows.len(), some.more), (20, true));
     let refused = decoded(file.clone(), 1_500, (usize::MAX, 20 << 20)).unwrap_err();
     assert!(refused.contains("MiB, and the file has"), "{refused}");
-    // Without a bound the process runs out of memory.
-    let ended = decoded(file, 0, (usize::MAX, usize::MAX)).unwrap_err();
-    assert!(ended.contains("it takes more than 1024 MiB"), "{ended}");
+    // Memory bounds the rows in any case, before the process runs out of it.
+    let some = decoded(file, 0, (usize::MAX, usize::MAX)).unwrap();
+    assert_eq!((some.rows.len(), some.more), (256, true));
+}
+
+/// The file states 2⁶² rows of no columns.
+#[test]
+fn rows_of_no_columns_are_counted_too() {
+    let zigzag = |number: u64| {
+        let (mut rest, mut bytes) = (number << 1, Vec::new());
+        while rest > 127 {
+            bytes.push(rest as u8 | 128);
+            rest >>= 7;
+        }
+        bytes.push(rest as u8);
+        bytes
+    };
+    let rows = zigzag(1 << 62);
+    // Version 1; a schema of its root alone; the rows; one group without columns, with its bytes and rows.
+    let schema: &[u8] = b"\x15\x02\x19\x1c\x48\x06schema\x15\x00\x00\x16";
+    let metadata = [schema, &rows, b"\x19\x1c\x19\x0c\x16\x00\x16", &rows, b"\x00\x00"].concat();
+    let length = (metadata.len() as u32).to_le_bytes();
+    let file = [b"PAR1", metadata.as_slice(), &length, b"PAR1"].concat();
+    let some = decoded(file.clone(), 5, (7, usize::MAX)).unwrap();
+    assert_eq!((some.rows.len(), some.more), (7, true));
+    let refused = decoded(file, 1 << 61, (7, usize::MAX)).unwrap_err();
+    assert!(refused.contains("MiB, and the file has"), "{refused}");
+}
+
+/// The values of one row take hundreds of megabytes in memory, and next to nothing in the file.
+#[test]
+fn a_row_of_too_many_values_fails_alone() {
+    use std::sync::Arc;
+
+    use parquet::{
+        data_type::Int32Type, file::writer::SerializedFileWriter,
+        schema::parser::parse_message_type,
+    };
+
+    let schema =
+        "message m { required group a (LIST) { repeated group list { required int32 element; } } }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let values = 1_000_001;
+    // The second row has one value.
+    let levels = [vec![0], vec![1; values - 1], vec![0]].concat();
+    let (values, defined) = (vec![0; values + 1], vec![1; values + 1]);
+    column.typed::<Int32Type>().write_batch(&values, Some(&defined), Some(&levels)).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    let decoded = decoded(writer.into_inner().unwrap(), 0, (10, usize::MAX)).unwrap();
+    let [Err(refused), Ok(small)] = decoded.rows.as_slice() else { panic!("{decoded:?}") };
+    assert!(refused.to_string().contains("more than 1000000 values"), "{refused}");
+    assert_eq!(small.json, json!({"a": [0]}));
+    assert!(!decoded.more);
 }

@@ -271,11 +271,20 @@ fn unreadable(odd: OddEntry) -> Document {
     Document { unreadable, ..Document::file(id, odd.uri) }
 }
 
+/// Longest pattern, in bytes. Its time to be compiled and to be tried grows faster than its length.
+const MAX_PATTERN: usize = 1_000;
+
 /// The folder before the first wildcard, and the pattern relative to it.
 fn split_glob(uri: &str) -> Result<(String, Option<GlobMatcher>), Failure> {
     let Some(wildcard) = uri.find(['*', '?', '[']) else { return Ok((uri.to_owned(), None)) };
     let slash = uri[..wildcard].rfind('/').map_or(0, |slash| slash + 1);
     let (base, pattern) = uri.split_at(slash);
+    if pattern.len() > MAX_PATTERN {
+        return Err(Failure::invalid_input(format!(
+            "source {base}…: the pattern has {} bytes; at most {MAX_PATTERN} are read",
+            pattern.len()
+        )));
+    }
     let pattern = GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
         Failure::invalid_input(format!("source {uri}: the pattern cannot be read: {error}"))
     })?;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tidegate_documents::records::check_values;
 
 use crate::failure::Failure;
 
@@ -22,11 +23,18 @@ pub(crate) fn lines(whole: &Bytes) -> impl Iterator<Item = Bytes> {
 /// Refuses a list, which serde would read into a struct by the order of its values.
 ///
 /// # Errors
-/// A sentence that quotes no value.
+/// A sentence that quotes no value, also for a line of too many values to be held in memory.
 pub(crate) fn object<'a, T: Deserialize<'a>>(line: &'a [u8], what: &str) -> Result<T, String> {
     match other(line) {
         Some(kind) => Err(format!("it is {kind}; {what} is an object")),
-        None => serde_json::from_slice(line).map_err(|error| error.to_string()),
+        None => {
+            check_values(line)?;
+            // The parser sees a single line, so its "line 1" is not the line in the file.
+            let no_json = |error: serde_json::Error| {
+                error.to_string().replace(" at line 1 column ", " at column ")
+            };
+            serde_json::from_slice(line).map_err(no_json)
+        }
     }
 }
 

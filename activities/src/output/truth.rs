@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use tidegate_documents::records::memory_of;
 use tidegate_types::DocumentId;
 
 use crate::{
@@ -21,6 +22,12 @@ use crate::{
 
 /// Maximum size of the object, in bytes: it is held in memory while a batch ends.
 const MOST: u64 = 64 << 20;
+
+/// Maximum memory of its values, in bytes; they may take ninety times the bytes of the object.
+const MAX_MEMORY: usize = 256 << 20;
+
+/// Bytes that a row takes beside its ids and value.
+const ROW_BYTES: usize = 200;
 
 /// The expected answer of each document, by its id.
 #[derive(Debug, Default)]
@@ -61,7 +68,7 @@ impl Truth {
                 MOST >> 20
             )));
         }
-        let bytes = location.read().await.map_err(of_field)?;
+        let (bytes, _) = location.read_at_most(MOST).await.map_err(of_field)?;
         let rows = Self::parse(&bytes)
             .map_err(|why| Failure::invalid_input(format!("truth {uri}, {why}")))?;
         if rows.0.is_empty() {
@@ -100,12 +107,19 @@ impl Truth {
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let mut rows = HashMap::new();
+        let (mut rows, mut memory) = (HashMap::new(), 0);
         for (line, row) in objects(bytes, "a row") {
             let said = |why: String| {
                 format!("line {line}: {why}; each row is {{\"id\": …, \"expected\": …}}")
             };
             let Row { id, expected } = row.map_err(said)?;
+            memory += ROW_BYTES + 2 * id.len() + memory_of(&expected);
+            if memory > MAX_MEMORY {
+                return Err(format!(
+                    "line {line}: the expected answers up to here take more than {} MiB of memory; give those of a sample",
+                    MAX_MEMORY >> 20
+                ));
+            }
             let expected = Expected { value: expected, line, id, is_met: false };
             if let Some(twice) = rows.insert(key(&expected.id), expected) {
                 return Err(said(format!("{} is there twice", twice.id)));
@@ -178,6 +192,19 @@ mod tests {
             let truth = Truth::parse(&Bytes::from(row)).unwrap();
             assert!(truth.expected(&DocumentId::from_relative_path(path)).is_some(), "{path}");
         }
+    }
+
+    /// In memory the values would take ninety times these bytes.
+    #[test]
+    fn values_that_take_all_memory_are_refused() {
+        let row = |id: usize, values: usize| {
+            format!("{{\"id\": \"{id}\", \"expected\": [{}0]}}\n", "{\"\":0},".repeat(values))
+        };
+        let why = Truth::parse(row(1, 100_000).as_bytes()).unwrap_err();
+        assert!(why.starts_with("line 1: it has more than 1000000 values"), "{why}");
+        let rows: String = (1..=10).map(|id| row(id, 80_000)).collect();
+        let why = Truth::parse(rows.as_bytes()).unwrap_err();
+        assert!(why.starts_with("line 5: the expected answers up to here take more than"), "{why}");
     }
 
     #[test]

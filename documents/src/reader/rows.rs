@@ -8,7 +8,7 @@ use crate::{
     records::Broken,
     tables::{
         invalid,
-        row_process::{RowRequest, Rows, decode_rows},
+        row_process::{DecodedRows, RowRequest, decode_rows},
     },
 };
 
@@ -21,7 +21,11 @@ impl Reader {
     /// # Errors
     /// [`Broken`] if it is no Parquet file, has no such column, or cannot be read; for an error of
     /// `parts`; or if the process cannot be started.
-    pub async fn read_rows(&self, request: &RowRequest, parts: &Parts<'_>) -> Result<Rows, Broken> {
+    pub async fn read_rows(
+        &self,
+        request: &RowRequest,
+        parts: &Parts<'_>,
+    ) -> Result<DecodedRows, Broken> {
         let Some(helper) = self.helper() else {
             let whole = parts(0..request.size).await?;
             let open = move |from: u64| {
@@ -37,7 +41,7 @@ impl Reader {
             || invalid(format!("it takes more than {megabytes} MiB or {seconds} s to decode"));
         match self.run_in_slot_with_parts(&helper, &task, bounds, parts).await? {
             Ended::Output(output) => {
-                let rows: Result<Rows, String> =
+                let rows: Result<DecodedRows, String> =
                     serde_json::from_slice(&output).map_err(|_| too_much())?;
                 rows.map_err(invalid)
             }

@@ -5,16 +5,14 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::weight;
 use crate::unreadable::Unreadable;
-
-/// Most values of a JSON record; each takes 32 to 64 bytes of memory.
-const MAX_VALUES: usize = 1_000_000;
-
-/// Values that an object or a list counts as: an object takes 640 bytes, however small it is.
-const VALUES_OF_GROUP: usize = 10;
 
 /// Most columns of a CSV file. A spreadsheet has at most 16,384.
 pub(super) const MAX_COLUMNS: usize = 20_000;
+
+/// Most bytes of the names of a CSV file's columns: each row repeats them.
+pub(super) const MAX_NAMES: usize = 1 << 20;
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,12 +73,7 @@ pub(super) fn parse_line(
     text: Option<&str>,
 ) -> Result<Record, Unreadable> {
     let bad = |reason: String| Unreadable::BadRecord { line: at, reason };
-    // In memory a value may take ninety times its bytes.
-    if count_values(line) > MAX_VALUES {
-        return Err(bad(format!(
-            "it has more than {MAX_VALUES} values, each object or list counted as {VALUES_OF_GROUP}"
-        )));
-    }
+    weight::check_values(line.as_bytes()).map_err(bad)?;
     // The parser sees a single line, so its "line 1" is not the line in the file.
     let no_json = |error: serde_json::Error| {
         let why = error.to_string().replace(" at line 1 column ", " at column ");
@@ -88,23 +81,6 @@ pub(super) fn parse_line(
     };
     let value = serde_json::from_str(line).map_err(no_json)?;
     record_of_value(value, at, number, RecordFields { id, text })
-}
-
-/// Counts the values of JSON before it is parsed. Signs within its texts are no values.
-fn count_values(json: &str) -> usize {
-    let (mut values, mut is_text, mut is_escaped) = (0, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = is_text,
-            b'"' => is_text = !is_text,
-            _ if is_text => {}
-            b',' => values += 1,
-            b'{' | b'[' => values += VALUES_OF_GROUP,
-            _ => {}
-        }
-    }
-    values
 }
 
 /// Makes a record of a value. `at` is the number of its line or row.

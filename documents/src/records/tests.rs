@@ -211,6 +211,11 @@ fn records_of_too_many_values_are_refused_before_they_are_made() {
     let columns = "a,".repeat(20_001);
     let refused = Records::of_bytes(columns.as_bytes(), Format::Csv, all, Position::default());
     assert!(refused.unwrap_err().to_string().contains("20002 columns; at most 20000"));
+    let name = "a".repeat(700_000);
+    let names = format!("{name},{name}\n1,2");
+    let refused = Records::of_bytes(names.as_bytes(), Format::Csv, all, Position::default());
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("names have 1400000 bytes; at most 1048576"), "{refused}");
     let row = format!("a,b\n{}\n1,2", ",".repeat(3_000_000));
     let rows = read(&row, Format::Csv, all);
     let refused = "line 2 is not a record: it has 3000001 fields, the header 2";

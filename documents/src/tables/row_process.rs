@@ -8,7 +8,7 @@ use super::rows::for_each_row;
 use crate::{
     blocks::Blocks,
     confined,
-    records::{Broken, Record, RecordFields},
+    records::{Broken, Record, RecordFields, memory_of},
     unreadable::Unreadable,
 };
 
@@ -32,7 +32,18 @@ pub struct RowRequest {
     pub max_bytes: usize,
 }
 
-pub(crate) type Rows = Vec<Result<Record, Unreadable>>;
+/// Bytes of memory of the rows' values from which no more rows are added. The process holds their text
+/// beside them, and whoever asked holds the result as JSON and as rows.
+const MAX_MEMORY: usize = 256 << 20;
+
+/// Rows of a table.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DecodedRows {
+    /// The rows, in order.
+    pub rows: Vec<Result<Record, Unreadable>>,
+    /// Whether a bound ended the rows; more may follow.
+    pub more: bool,
+}
 
 /// Runs the child: decodes the rows and writes the result.
 pub(crate) fn serve(request: &RowRequest) -> io::Result<()> {
@@ -42,21 +53,23 @@ pub(crate) fn serve(request: &RowRequest) -> io::Result<()> {
         Err(Broken::Io(error)) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
         Err(broken) => Err(broken.to_string()),
     };
-    confined::write_result(&serde_json::to_vec(&result)?)
+    confined::write_result(&result)
 }
 
 /// Decodes rows in the calling process.
 pub(crate) fn decode_rows<R: io::Read + 'static>(
     request: &RowRequest,
     open: impl Fn(u64) -> io::Result<R> + Send + Sync + 'static,
-) -> Result<Rows, Broken> {
+) -> Result<DecodedRows, Broken> {
     let RowRequest { size, skip, max_rows, max_bytes, .. } = *request;
     let fields = RecordFields { id: request.id.as_deref(), text: request.text.as_deref() };
-    let (mut decoded, mut bytes) = (Rows::new(), 0_usize);
-    for_each_row(open, size, fields, skip, |row, weight| {
+    let (mut rows, mut bytes, mut memory) = (Vec::new(), 0_usize, 0_usize);
+    let more = for_each_row(open, size, fields, skip, |row, weight| {
         bytes = bytes.saturating_add(weight);
-        decoded.push(row);
-        decoded.len() < max_rows && bytes < max_bytes
-    })?;
-    Ok(decoded)
+        memory += row.as_ref().map_or(0, |row| memory_of(&row.json));
+        rows.push(row);
+        rows.len() < max_rows && bytes < max_bytes && memory < MAX_MEMORY
+    })?
+    .is_break();
+    Ok(DecodedRows { rows, more })
 }

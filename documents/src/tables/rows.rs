@@ -4,6 +4,7 @@
 use std::{
     fmt,
     io::{self, Read},
+    ops::ControlFlow,
     sync::Arc,
 };
 
@@ -22,7 +23,10 @@ use serde_json::{Map, Value};
 
 use super::pages;
 use crate::{
-    records::{Broken, Record, RecordFields, record},
+    records::{
+        Broken, Record, RecordFields, record,
+        weight::{check_count, count_group},
+    },
     unreadable::Unreadable,
 };
 
@@ -30,11 +34,16 @@ use crate::{
 /// stores a value once.
 const MAX_RATIO: u64 = 1_000;
 
+/// Bytes that a row counts as beside its values: a row of no columns is a document too, and one of
+/// nulls takes next to nothing in the file.
+const ROW_BYTES: u64 = 100;
+
 /// Bytes of rows that are allowed for any file.
 const ALWAYS_ALLOWED_BYTES: u64 = 1 << 30;
 
 /// Calls `each` with each row after the first `skip` ones and its approximate bytes, until `each`
-/// returns `false`. `open` opens the file, of `size` bytes, at a byte.
+/// returns `false`, and then returns [`ControlFlow::Break`]. `open` opens the file, of `size` bytes, at
+/// a byte.
 ///
 /// # Errors
 /// [`Broken`] if it is no Parquet file, has no such column, or cannot be read.
@@ -44,7 +53,7 @@ pub(super) fn for_each_row<R: Read + 'static>(
     fields: RecordFields<'_>,
     skip: u64,
     mut each: impl FnMut(Result<Record, Unreadable>, usize) -> bool,
-) -> Result<(), Broken> {
+) -> Result<ControlFlow<()>, Broken> {
     let file = Ranges { open, size };
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(broken)?;
     let file = Arc::new(file);
@@ -56,12 +65,13 @@ pub(super) fn for_each_row<R: Read + 'static>(
             return Err(invalid(format!("it has no column \"{wanted}\"; its columns are {names}")));
         }
     }
-    let (mut number, mut taken) = (0, 0_u64);
+    let (mut number, mut taken) = (0_u64, 0_u64);
     let most = size.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED_BYTES);
     for group in metadata.row_groups() {
         let rows = u64::try_from(group.num_rows()).unwrap_or_default();
-        if number + rows <= skip {
-            number += rows;
+        let behind = number.saturating_add(rows);
+        if behind <= skip {
+            number = behind;
             continue;
         }
         if let Some(why) = pages::find_unsupported_codec(group) {
@@ -72,7 +82,7 @@ pub(super) fn for_each_row<R: Read + 'static>(
             let row = row.map_err(broken)?;
             number += 1;
             let weight = weight(&row);
-            taken = taken.saturating_add(weight);
+            taken = taken.saturating_add(weight + ROW_BYTES);
             if taken > most {
                 let (rows, most) = (number - 1, most >> 20);
                 return Err(invalid(format!(
@@ -81,14 +91,17 @@ pub(super) fn for_each_row<R: Read + 'static>(
             }
             if number > skip {
                 let weight = usize::try_from(weight).unwrap_or(usize::MAX);
-                let record = record::record_of_value(object(&row), number, number, fields);
+                let record = match check_count(count_values(&row)) {
+                    Ok(()) => record::record_of_value(object(&row), number, number, fields),
+                    Err(reason) => Err(Unreadable::BadRecord { line: number, reason }),
+                };
                 if !each(record, weight) {
-                    return Ok(());
+                    return Ok(ControlFlow::Break(()));
                 }
             }
         }
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }
 
 /// A file that is read in ranges.
@@ -161,6 +174,21 @@ fn weight_of(field: &Field) -> u64 {
             map.entries().iter().map(|(name, field)| weight_of(name) + weight_of(field)).sum()
         }
         _ => 8,
+    }
+}
+
+fn count_values(row: &Row) -> usize {
+    count_group(row.get_column_iter().map(|(_, field)| count_values_of(field)))
+}
+
+fn count_values_of(field: &Field) -> usize {
+    match field {
+        Field::Group(row) => count_values(row),
+        Field::ListInternal(list) => count_group(list.elements().iter().map(count_values_of)),
+        Field::MapInternal(map) => {
+            count_group(map.entries().iter().map(|(_, field)| count_values_of(field)))
+        }
+        _ => 1,
     }
 }
 

@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use tidegate_documents::{Limits, Position, Reader};
+use tidegate_documents::{Limits, Position, Reader, records::memory_of};
 use tidegate_types::{DocumentId, Lane};
 
 use crate::{
@@ -110,6 +109,9 @@ impl FilePosition {
     }
 }
 
+/// Bytes that a row takes beside its text and fields: its ids, and the map of its fields.
+const ROW_BYTES: usize = 1 << 10;
+
 /// Bounds on how much of a source is held in memory at once.
 #[derive(Debug, Clone)]
 pub struct PageBudget {
@@ -155,13 +157,14 @@ impl PageBudget {
         Self { documents, time: Duration::ZERO, ..Self::page() }
     }
 
-    /// Returns the bounds for reading a whole file, with this many bytes at most for its rows.
+    /// Returns the bounds for reading a whole file, with this many bytes at most for its rows' texts and
+    /// fields, and as many for what its rows take beside them.
     pub(super) fn for_whole_file(&self, bytes: usize) -> Self {
-        Self { documents: usize::MAX, bytes, time: Duration::ZERO, ..self.clone() }
+        Self { documents: bytes / ROW_BYTES, bytes, time: Duration::ZERO, ..self.clone() }
     }
 
     pub(super) fn take(&mut self, document: &Document) {
-        let fields = document.fields.iter().map(|(name, value)| name.len() + weight(value));
+        let fields = document.fields.iter().map(|(name, value)| name.len() + memory_of(value));
         let bytes = document.text.as_ref().map_or(0, String::len) + fields.sum::<usize>();
         self.documents = self.documents.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -169,38 +172,5 @@ impl PageBudget {
 
     pub(super) fn is_full(&self) -> bool {
         self.documents == 0 || self.bytes == 0
-    }
-}
-
-/// Bytes of a node of a map, with room for eleven fields: an object has at least one, filled by half
-/// or more.
-const NODE_BYTES: usize = 640;
-
-/// Approximate bytes that a value takes in memory. The parser bounds the nesting of values.
-fn weight(value: &Value) -> usize {
-    size_of::<Value>()
-        + match value {
-            Value::String(text) => text.len(),
-            Value::Array(values) => values.iter().map(weight).sum(),
-            Value::Object(fields) => {
-                let values = fields.iter().map(|(name, value)| name.len() + weight(value));
-                values.sum::<usize>() + fields.len().div_ceil(6) * NODE_BYTES
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn small_objects_count_as_what_they_take() {
-        let objects = json!(vec![json!({"": 0}); 1_000]);
-        let numbers = json!(vec![0; 1_000]);
-        assert!(weight(&objects) > 1_000 * NODE_BYTES);
-        assert!(weight(&numbers) < 1_000 * 2 * size_of::<Value>());
     }
 }

@@ -102,7 +102,7 @@ pub(super) async fn rows(
             }
         }
         None if stamp.size <= WHOLE || location.is_read_only() && stamp.size <= MAX_BOUND => {
-            (Some(location.read().await.map_err(of_source)?), stamp.size)
+            (Some(location.read_at_most(MAX_BOUND).await.map_err(of_source)?.0), stamp.size)
         }
         None => (None, stamp.size),
     };
@@ -273,8 +273,9 @@ async fn table(reading: Reading) -> Result<Rows, Broken> {
         })
     };
     let reader = room.reader.clone();
+    let decoded = reader.read_rows(&request, &parts).await?;
     let mut rows = Vec::new();
-    for record in reader.read_rows(&request, &parts).await? {
+    for record in decoded.rows {
         number += 1;
         let (row, is_numbered) = document(&within, fields.text.as_deref(), number, record);
         room.take(&row);
@@ -284,7 +285,7 @@ async fn table(reading: Reading) -> Result<Rows, Broken> {
         }
     }
     let at = Position { number, ..within.at.clone() };
-    Ok((rows, room.is_full().then_some(Within { at, ..within })))
+    Ok((rows, (decoded.more || room.is_full()).then_some(Within { at, ..within })))
 }
 
 #[cfg(feature = "parquet")]
