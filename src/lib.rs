@@ -13,7 +13,7 @@
 //! * [`telemetry`]: logs and the metrics page; `listener`: a bounded HTTP server; `traces`: OpenTelemetry
 //! * [`metrics`]: a worker's metrics of itself and of batches
 //! * [`version`]: the build, and the layouts that it knows
-//! * [`signal`]: the signals that ask this process to stop
+//! * [`signal`]: the signals that ask this process to stop; [`runtime`]: its threads
 
 #![deny(missing_docs)]
 
@@ -24,6 +24,7 @@ pub mod devstack;
 mod listener;
 pub mod metrics;
 pub mod plugin;
+pub mod runtime;
 pub mod serve;
 pub mod signal;
 pub mod telemetry;

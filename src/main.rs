@@ -1,9 +1,12 @@
 //! The program `tidegate`.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use clap::Parser;
-use tidegate::{attach, cli::Cli, telemetry};
+use tidegate::{attach, cli::Cli, runtime, telemetry};
 
 /// With jemalloc, a worker's `memory` bounds what its process takes (`activities/tests/resident.rs`), and
 /// a batch of a hundred thousand documents takes no more than one of a thousand. Other allocators keep
@@ -14,11 +17,13 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     // In a worker's child process, this reads one document and exits.
     attach::read_documents_here();
-    run()
+    runtime::run(run_command()).unwrap_or_else(|error| {
+        let _ = writeln!(io::stderr(), "error: no threads can be started: {error}");
+        ExitCode::FAILURE
+    })
 }
 
-#[tokio::main]
-async fn run() -> ExitCode {
+async fn run_command() -> ExitCode {
     let cli = Cli::parse();
     // Two of rustls' providers are compiled in, and it does not choose by itself. Only a second call
     // fails.
