@@ -78,7 +78,7 @@ pub enum Unreadable {
         megabytes: u64,
     },
     /// A document whose reader needs more memory than it may take.
-    #[error("the {format} needs more than {mebibytes} MiB of memory to read; split it")]
+    #[error("the {format} needs more than {mebibytes} MiB of memory to read; {}", make_smaller(*format))]
     TooMuchMemory {
         /// The format.
         format: Format,
@@ -143,6 +143,11 @@ pub enum Unreadable {
         /// Description of the fault.
         reason: String,
     },
+}
+
+/// Returns what makes a document of this format smaller.
+fn make_smaller(format: Format) -> &'static str {
+    if format.is_picture() { "scale it down" } else { "split it" }
 }
 
 /// Returns the setting for this limit, in parentheses.

@@ -52,7 +52,7 @@ const MAX_PROMPT: usize = 1_500_000;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The model, as provider:model
-    #[arg(long, required_unless_present = "route", conflicts_with = "route")]
+    #[arg(long, short, required_unless_present = "route", conflicts_with = "route")]
     model: Option<ModelId>,
     /// A configured route in place of a model
     #[arg(long)]

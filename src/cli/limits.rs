@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidegate_quota::{Limited, ModelQuota, PerLimit, Quota, Snapshot};
 use tidegate_types::ModelId;
 
-use crate::config::{Config, duration::HumanDuration};
+use crate::config::{Config, NO_MODEL, duration::HumanDuration};
 
 use super::{
     actions,
@@ -166,6 +166,8 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
     }
     if json {
         output::print_json(&values)?
+    } else if values.is_empty() {
+        output::print_message(NO_MODEL);
     } else {
         output::print_data(&table.text())?
     }

@@ -4,6 +4,7 @@
 //! terminal, with `NO_COLOR`, and with `TERM=dumb`.
 
 use std::{
+    borrow::Cow,
     fmt::Display,
     io::{self, IsTerminal, Write},
 };
@@ -25,7 +26,7 @@ const GAP: u16 = 2;
 /// Writes a text of ours, with its styles, to stdout. A reader that closes the pipe (`| head`) is no
 /// error.
 pub(super) fn print_data(text: &str) -> anyhow::Result<()> {
-    write_line(&mut anstream::stdout().lock(), text)
+    write_line(&mut anstream::stdout().lock(), &harmless(text))
 }
 
 /// Writes a text without styles to stdout. Another program gets every character of it: the stream of
@@ -52,7 +53,33 @@ pub(super) fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
 
 /// Writes a line to stderr. A failure to write cannot be reported anywhere.
 pub(super) fn print_message(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", harmless(text));
+}
+
+/// Escapes what controls a terminal, apart from the ends of lines, tabs and styles: a text of ours may
+/// hold a name or a word that is not.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let is_harmless = |sign: char| !sign.is_control() || matches!(sign, '\n' | '\t');
+    if text.chars().all(is_harmless) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for (at, sign) in text.char_indices() {
+        if is_harmless(sign) || sign == '\u{1b}' && is_style(&text[at + 1..]) {
+            shown.push(sign);
+        } else {
+            shown.extend(sign.escape_debug());
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether the text behind an escape character makes it a style, such as `[1;31m`.
+fn is_style(text: &str) -> bool {
+    let numbers = text.strip_prefix('[');
+    numbers
+        .and_then(|text| text.find(|sign: char| !sign.is_ascii_digit() && sign != ';'))
+        .is_some_and(|end| text[1 + end..].starts_with('m'))
 }
 
 pub(super) fn styled(style: Style, text: impl Display) -> String {
@@ -144,6 +171,20 @@ mod tests {
         };
         assert_eq!(written("a\u{1}b\u{c}c"), "a\u{1}b\u{c}c\n");
         assert_eq!(written("a\n"), "a\n");
+    }
+
+    #[test]
+    fn a_name_does_not_control_the_terminal() {
+        let name = "a\u{1b}]0;title\u{7}b\u{1b}[2Jc\rd\u{9b}e";
+        let shown = format!("{} {name}\n\tx", styled(BAD, "error:"));
+        assert_eq!(
+            harmless(&shown),
+            format!(
+                "{} a\\u{{1b}}]0;title\\u{{7}}b\\u{{1b}}[2Jc\\rd\\u{{9b}}e\n\tx",
+                styled(BAD, "error:")
+            )
+        );
+        assert!(matches!(harmless("plain\n"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -244,7 +244,10 @@ pub(super) async fn simulator(args: SimulatorArgs) -> anyhow::Result<Outcome> {
     };
     let address = (args.host, args.port);
     let listener = TcpListener::bind(address).await.with_context(|| {
-        format!("the address {}:{} cannot be used; choose another --port", args.host, args.port)
+        format!(
+            "the address {}:{} cannot be used; choose another --port or --host",
+            args.host, args.port
+        )
     })?;
     let url = format!("http://{}", listener.local_addr()?);
     output::print_data(&format!(

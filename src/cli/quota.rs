@@ -7,7 +7,7 @@ use tidegate_calls::worker_status::worker_statuses;
 use tidegate_quota::{DayLimit, ModelQuota, Quota};
 use tidegate_types::ModelId;
 
-use crate::config::Config;
+use crate::config::{Config, NO_MODEL};
 
 use super::{
     exit::{Outcome, usage},
@@ -55,9 +55,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     if args.json {
         output::print_json(&seen)?;
     } else if seen.is_empty() {
-        output::print_message(
-            "no model is configured; add a [models.\"provider:model\"] section with its limits",
-        );
+        output::print_message(NO_MODEL);
     } else {
         let texts: Vec<String> = seen.iter().map(text).collect();
         output::print_data(&texts.join("\n"))?;
@@ -73,8 +71,10 @@ pub(super) fn known(quota: &Quota, name: &str) -> anyhow::Result<ModelId> {
     if names.contains(&id.as_str()) {
         return Ok(id);
     }
-    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Err(usage(format!("no limits are configured for {id}; configured: {names}")))
+    Err(usage(match names.as_slice() {
+        [] => format!("no limits are configured for {id}: {NO_MODEL}"),
+        names => format!("no limits are configured for {id}; configured: {}", names.join(", ")),
+    }))
 }
 
 fn text(seen: &ModelView) -> String {

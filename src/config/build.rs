@@ -32,6 +32,10 @@ use super::{
     webhook::Webhook,
 };
 
+/// Says that no model is configured, and what to do.
+pub(crate) const NO_MODEL: &str =
+    "no model is configured; add a [models.\"provider:model\"] section with its limits";
+
 impl Config {
     /// Every configured model with its limits and lanes. Its charging rules are those of the provider
     /// that serves it, else those of the vendor that its section names.
@@ -348,9 +352,7 @@ impl Config {
 
     /// Settings that are valid and useless: one sentence each, for a worker's log.
     pub fn warnings(&self) -> Vec<String> {
-        let no_model =
-            "no model is configured; add a [models.\"provider:model\"] section with its limits";
-        let no_model = self.models.is_empty().then(|| no_model.to_owned());
+        let no_model = self.models.is_empty().then(|| NO_MODEL.to_owned());
         no_model.into_iter().chain(self.ignored_variables(|name| env::var(name).ok())).collect()
     }
 

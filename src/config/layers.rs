@@ -1,6 +1,9 @@
 //! Reads the layers: defaults, then the file, then the environment.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use figment::{
     Error, Figment, Metadata, Profile, Provider,
@@ -144,9 +147,11 @@ pub(super) fn read(
     if let Some(file) = &file {
         let refused = |what| ConfigError::new(file.display().to_string(), String::new(), what);
         let text = std::fs::read_to_string(file).map_err(|error| {
-            refused(format!(
-                "the file cannot be read ({error}); check the path, and who may read it"
-            ))
+            let remedy = match error.kind() {
+                ErrorKind::InvalidData => "save it as UTF-8",
+                _ => "check the path, and who may read it",
+            };
+            refused(format!("the file cannot be read ({error}); {remedy}"))
         })?;
         if let Err(error) = toml::from_str::<toml::Table>(&text) {
             // The line itself is not shown: it may hold a password.

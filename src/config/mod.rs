@@ -41,6 +41,7 @@ mod tests;
 pub mod version;
 pub mod webhook;
 
+pub(crate) use build::NO_MODEL;
 pub use fault::{ConfigError, Fault};
 pub use sections::Config;
 pub use version::{Version, Versioning};

@@ -338,6 +338,10 @@ fn a_pool_that_is_shown_can_be_read_again() {
 fn a_missing_or_broken_file_is_named() {
     let error = Config::from_layers(Some(Path::new("/no/such.toml")), []).unwrap_err().to_string();
     assert!(error.contains("/no/such.toml: the file cannot be read"), "{error}");
+    let binary = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&binary, b"\xff\xfe").unwrap();
+    let error = Config::from_layers(Some(binary.path()), []).unwrap_err().to_string();
+    assert!(error.ends_with("save it as UTF-8"), "{error}");
     assert!(load("[gate", &[]).unwrap_err().contains("t.toml: the file is not TOML: line 1"));
     for secret in [
         "[redis]\nurl = redis://u:hush@host",

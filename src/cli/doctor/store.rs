@@ -57,11 +57,14 @@ impl Found {
     /// The fault that prevents a trial.
     async fn probe(&mut self, place: &str, config: Option<&Config>) -> Result<(), Check> {
         let fault = |seen: &str, remedy: String| Check::fail("store", seen, remedy);
-        let url = Url::parse(place).map_err(|_| {
-            let remedy = "write file:///folder/, s3://bucket/prefix/, gs://…, az://… or https://…";
-            fault("it is no URI", remedy.to_owned())
-        })?;
-        let credential = self.credential.insert(Credential::find(&url));
+        let remedy = "write file:///folder/, s3://bucket/prefix/, gs://…, az://… or https://…";
+        let url = Url::parse(place).map_err(|_| fault("it is no URI", remedy.to_owned()))?;
+        let credential = Credential::find(&url);
+        // Whatever names no bucket or host is taken for a file.
+        if matches!(credential.kind, CredentialKind::User) && url.scheme() != "file" {
+            return Err(fault("it names no store", remedy.to_owned()));
+        }
+        let credential = self.credential.insert(credential);
         let kind = credential.kind;
         self.checks.push(check_credential(credential));
         self.checks.extend(config.and_then(|config| check_roots(place, config)));
@@ -247,6 +250,13 @@ mod tests {
         let gone = probe(&format!("{url}gone/"), None).await;
         assert!(gone.0.iter().any(|check| check.seen == "there is no such folder"));
         assert_eq!(probe("data", None).await.0[0].state, State::Fail);
+        for none in ["s3://", "ftp://host/folder"] {
+            let (checks, json) = probe(none, Some(&config)).await;
+            let seen: Vec<_> =
+                checks.iter().map(|check| (check.state, check.seen.as_str())).collect();
+            assert_eq!(seen, [(State::Fail, "it names no store")]);
+            assert_eq!(json["credential"], Value::Null);
+        }
     }
 
     #[test]
