@@ -112,7 +112,7 @@ impl PageLetters {
         // Tenths of a point.
         let place = |glyph: &Glyph| {
             let [x, y] = [glyph.x.0, glyph.y].map(|at| (at * 10.0).round() as i64);
-            (glyph.text.clone(), x, y)
+            (Rc::clone(&glyph.text), x, y)
         };
         let known: HashSet<_> = self.glyphs.iter().chain(&self.hidden).map(place).collect();
         let others = all_on.glyphs.into_iter().chain(all_on.hidden);
