@@ -217,7 +217,8 @@ impl EarlierResults {
                 by_part.entry(part).or_default().push(place);
             }
         }
-        let (mut settled, mut alone) = (vec![None; documents.len()], BTreeMap::new());
+        let mut settled = vec![None; documents.len()];
+        let mut alone: BTreeMap<u32, Vec<&DocumentId>> = BTreeMap::new();
         let mut indexes = std::pin::pin!(read_indexes(output, by_part.keys().copied().collect()));
         while let Some((number, whole)) = indexes.try_next().await? {
             let places = by_part.remove(&number).unwrap_or_default();
@@ -231,7 +232,7 @@ impl EarlierResults {
                 if settles.accepts(line, &documents[place]) {
                     settled[place] = Some(number);
                 } else if line.object.is_none() {
-                    alone.entry(number).or_insert_with(Vec::new).push(id);
+                    alone.entry(number).or_default().push(id);
                 }
             }
         }

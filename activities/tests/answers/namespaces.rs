@@ -10,7 +10,7 @@ use super::*;
 async fn the_end_of_a_batch_is_seen_from_another_namespace() {
     let Some(temporal) = Temporal::start(&[]) else { return };
     let (before, now) = (temporal.namespace(), temporal.namespace());
-    let url = format!("http://{}", temporal.address()).parse().unwrap();
+    let url: url::Url = format!("http://{}", temporal.address()).parse().unwrap();
     let connection = Connection::connect(ConnectionOptions::new(url).build()).await.unwrap();
     let client = Client::new(connection, ClientOptions::new(now).build()).unwrap();
     let workflow = |arguments: &[&str]| {
