@@ -48,7 +48,8 @@ async fn in_namespace(client: Client, namespace: &str) -> Option<Client> {
     }
     let request =
         DescribeNamespaceRequest { namespace: namespace.to_owned(), ..Default::default() };
-    client.workflow_service().describe_namespace(request.into_request()).await.ok()?;
+    let mut service = client.connection().workflow_service();
+    service.describe_namespace(request.into_request()).await.ok()?;
     Client::new(client.connection().clone(), ClientOptions::new(namespace).build()).ok()
 }
 

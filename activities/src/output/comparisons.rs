@@ -142,8 +142,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_compared_is_found_by_its_question_and_by_what_each_model_was_asked() {
-        let place = tempfile::tempdir().unwrap();
-        let root = url::Url::from_directory_path(place.path().canonicalize().unwrap()).unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let root = url::Url::from_directory_path(temporary.path().canonicalize().unwrap()).unwrap();
         let prefix = Storage::new([root.as_str()]).unwrap().resolve(root.as_str()).unwrap();
         let stated = serde_json::json!({"instructions": Fingerprint::of_bytes(b"Sum up.")});
         let stated: StatedQuestion = serde_json::from_value(stated).unwrap();

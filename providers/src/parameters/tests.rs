@@ -99,12 +99,12 @@ fn unsupported_parameters_are_refused_with_a_sentence() {
 #[test]
 fn a_request_without_them_is_what_it_was() {
     let body = json!({"model": "m", "nested": {"a": 1}});
-    let plain = written(dialect(Vendor::OPENAI), &body, &REQUEST).unwrap();
+    let plain = written(dialect(Vendor::OPENAI), body.clone(), &REQUEST).unwrap();
     assert_eq!(plain, serde_json::to_vec(&body).unwrap());
     let fields = object(&json!({"nested": {"b": 2}}));
     let parameters = Parameters { effort: None, fields: Some(&fields) };
     let merged =
-        written(dialect(Vendor::OPENAI), &body, &Request { parameters, ..REQUEST }).unwrap();
+        written(dialect(Vendor::OPENAI), body, &Request { parameters, ..REQUEST }).unwrap();
     let merged: Value = serde_json::from_slice(&merged).unwrap();
     assert_eq!(merged, json!({"model": "m", "nested": {"a": 1, "b": 2}}));
 }

@@ -9,7 +9,7 @@ const DIGITS: usize = 12 + 20;
 
 /// The kind of thing that an id names; it decides the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::serve) enum Kind {
     File,
     Batch,
     MessageBatch,
