@@ -3,18 +3,20 @@
 
 use std::{fmt, pin::Pin, time::Duration};
 
-use parking_lot::Mutex as BriefMutex;
 use redis::{
-    Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, FromRedisValue, IntoConnectionInfo,
-    RedisConnectionInfo, RedisError, ServerErrorKind, TlsMode, Value,
-    aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection},
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, FromRedisValue,
+    IntoConnectionInfo, RedisConnectionInfo, RedisError, ServerErrorKind, TlsMode, Value,
     cluster::ClusterClient,
-    cluster_async::ClusterConnection,
     sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType},
 };
 use tokio::sync::Mutex;
 
-use crate::{address::Address, error::Error, script::Script};
+use crate::{
+    address::Address,
+    connecting::{Attempt, Present, Source, is_read_only},
+    error::Error,
+    script::Script,
+};
 
 /// The longest wait for an answer; after it the worker falls back to its own share.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_millis(250);
@@ -27,25 +29,9 @@ type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, RedisError>> + Send +
 
 /// One connection for all tasks of the process.
 pub(crate) struct Connection {
-    kind: Kind,
+    present: Present,
     address: String,
     answer_within: Duration,
-}
-
-enum Kind {
-    Single {
-        client: Box<Client>,
-        config: ConnectionManagerConfig,
-        manager: BriefMutex<ConnectionManager>,
-    },
-    Cluster {
-        client: Box<ClusterClient>,
-        connection: Mutex<Option<ClusterConnection>>,
-    },
-    Sentinel {
-        client: Box<Mutex<SentinelClient>>,
-        connection: Mutex<Option<MultiplexedConnection>>,
-    },
 }
 
 impl fmt::Debug for Connection {
@@ -60,7 +46,7 @@ impl Connection {
     /// at the first use, so that a worker may start while Redis is away.
     pub(crate) fn open(url: &str, answer_within: Duration) -> Result<Self, Error> {
         let bad = |error: RedisError| Error::Address(error.to_string());
-        let kind = match Address::read(url).map_err(Error::Address)? {
+        let source = match Address::read(url).map_err(Error::Address)? {
             Address::Cluster(nodes) => {
                 let client = ClusterClient::builder(nodes)
                     .connection_timeout(answer_within)
@@ -68,30 +54,21 @@ impl Connection {
                     .retries(0)
                     .build()
                     .map_err(bad)?;
-                Kind::Cluster { client: Box::new(client), connection: Mutex::new(None) }
+                Source::Cluster(Box::new(client))
             }
             Address::Sentinel(nodes, master) => {
                 let client = sentinels(nodes, master).map_err(bad)?;
-                Kind::Sentinel {
-                    client: Box::new(Mutex::new(client)),
-                    connection: Mutex::new(None),
-                }
+                Source::Sentinel(Box::new(Mutex::new(client)))
             }
             Address::Single(url) => {
-                let config = ConnectionManagerConfig::new()
+                let config = AsyncConnectionConfig::new()
                     .set_connection_timeout(Some(answer_within))
-                    .set_response_timeout(Some(answer_within))
-                    // The callers' breaker pauses. More attempts in one command would end in a
-                    // time-out that hides the first error.
-                    .set_number_of_retries(0);
-                let client = Client::open(url).map_err(bad)?;
-                let manager =
-                    ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
-                        .map_err(bad)?;
-                Kind::Single { client: Box::new(client), config, manager: BriefMutex::new(manager) }
+                    .set_response_timeout(Some(answer_within));
+                Source::Single(Box::new(Client::open(url).map_err(bad)?), config)
             }
         };
-        Ok(Self { kind, address: without_password(url), answer_within })
+        let (present, address) = (Present::new(source), without_password(url));
+        Ok(Self { present, address, answer_within })
     }
 
     /// Runs a script: one round trip; two when the server has lost its scripts.
@@ -101,15 +78,17 @@ impl Connection {
         keys: &[String],
         arguments: &[Vec<u8>],
     ) -> Result<Vec<Value>, Error> {
-        self.within(Box::pin(async {
-            match self.send(&script.by_hash(keys, arguments)).await {
+        let attempt = self.present.attempt();
+        let answer = async {
+            let live = attempt.connection().await?;
+            match live.send(&script.by_hash(keys, arguments)).await {
                 Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    self.send(&script.by_text(keys, arguments)).await
+                    live.send(&script.by_text(keys, arguments)).await
                 }
                 answer => answer,
             }
-        }))
-        .await
+        };
+        self.within(&attempt, Box::pin(answer)).await
     }
 
     /// Runs one command.
@@ -117,28 +96,22 @@ impl Connection {
         &self,
         command: &Cmd,
     ) -> Result<T, Error> {
-        self.within(Box::pin(self.send(command))).await
+        let attempt = self.present.attempt();
+        let answer = async { attempt.connection().await?.send(command).await };
+        self.within(&attempt, Box::pin(answer)).await
     }
 
-    async fn send<T: FromRedisValue + Send>(&self, command: &Cmd) -> Result<T, RedisError> {
-        match &self.kind {
-            Kind::Single { manager, .. } => {
-                let mut manager = manager.lock().clone();
-                command.query_async(&mut manager).await
-            }
-            Kind::Cluster { client, connection } => {
-                command.query_async(&mut cluster(client, connection).await?).await
-            }
-            Kind::Sentinel { client, connection } => {
-                let answer = command.query_async(&mut sentinel(client, connection).await?).await;
-                forget_if_broken(answer.as_ref().err(), connection).await;
-                answer
-            }
+    async fn within<T>(&self, attempt: &Attempt, answer: Answer<'_, T>) -> Result<T, Error> {
+        let answer = tokio::time::timeout(self.answer_within, answer).await;
+        let failed = |error: Option<&RedisError>| {
+            self.present.replace_useless(attempt, error, self.answer_within);
+        };
+        match &answer {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => failed(Some(error)),
+            Err(_) => failed(None),
         }
-    }
-
-    async fn within<T>(&self, answer: Answer<'_, T>) -> Result<T, Error> {
-        match tokio::time::timeout(self.answer_within, answer).await {
+        match answer {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) if error.to_string().contains(OUTDATED) => {
                 Err(Error::Outdated(error.to_string()))
@@ -151,40 +124,15 @@ impl Connection {
                 self.address
             ))),
             Ok(Err(error)) if is_the_scripts(&error) => Err(Error::Protocol(error.to_string())),
-            Ok(Err(error)) if is_not_let_in(&error) => {
-                self.knock_again();
-                Err(Error::Away(format!(
-                    "{}: it refuses the user or the password ({error}); correct redis.url or TIDEGATE_REDIS__URL",
-                    self.address
-                )))
-            }
+            Ok(Err(error)) if is_not_let_in(&error) => Err(Error::Away(format!(
+                "{}: it refuses the user or the password ({error}); correct redis.url or TIDEGATE_REDIS__URL",
+                self.address
+            ))),
             Ok(Err(error)) => Err(Error::Away(format!("{}: {error}", self.address))),
             Err(_) => {
-                self.forget_silent();
                 let within = self.answer_within;
                 Err(Error::Away(format!("{}: no answer within {within:?}", self.address)))
             }
-        }
-    }
-
-    /// Replaces the manager, which would keep a refusal for ever although the password may be
-    /// corrected at the server.
-    fn knock_again(&self) {
-        if let Kind::Single { client, config, manager } = &self.kind
-            && let Ok(new) =
-                ConnectionManager::new_lazy_with_config((**client).clone(), config.clone())
-        {
-            *manager.lock() = new;
-        }
-    }
-
-    /// Drops the connection to a silent master: the next command asks the sentinels for the present
-    /// one.
-    fn forget_silent(&self) {
-        if let Kind::Sentinel { connection, .. } = &self.kind
-            && let Ok(mut connection) = connection.try_lock()
-        {
-            *connection = None;
         }
     }
 }
@@ -202,7 +150,8 @@ fn is_not_let_in(error: &RedisError) -> bool {
 /// or a wrong type of one model's key. That must not count as a server that is absent or cannot
 /// write.
 fn is_the_scripts(error: &RedisError) -> bool {
-    matches!(error.code(), Some("ERR" | "WRONGTYPE")) || error.to_string().contains("TIDEGATE")
+    let is_coded = matches!(error.code(), Some("ERR" | "WRONGTYPE")) && !is_read_only(error);
+    is_coded || error.to_string().contains("TIDEGATE")
 }
 
 /// The client of the master with this name, which has the sentinels' user, password and TLS.
@@ -221,41 +170,6 @@ fn sentinels(nodes: Vec<String>, master: &str) -> Result<SentinelClient, RedisEr
     let open = open.map(|node| node.clone().set_redis_settings(RedisConnectionInfo::default()));
     nodes.extend(open.collect::<Vec<_>>());
     SentinelClient::build(nodes, master, Some(of_master), SentinelServerType::Master)
-}
-
-async fn cluster(
-    client: &ClusterClient,
-    slot: &Mutex<Option<ClusterConnection>>,
-) -> Result<ClusterConnection, RedisError> {
-    let mut slot = slot.lock().await;
-    if let Some(connection) = &*slot {
-        return Ok(connection.clone());
-    }
-    let connection = client.get_async_connection().await?;
-    *slot = Some(connection.clone());
-    Ok(connection)
-}
-
-async fn sentinel(
-    client: &Mutex<SentinelClient>,
-    slot: &Mutex<Option<MultiplexedConnection>>,
-) -> Result<MultiplexedConnection, RedisError> {
-    let mut slot = slot.lock().await;
-    if let Some(connection) = &*slot {
-        return Ok(connection.clone());
-    }
-    let connection = client.lock().await.get_async_connection().await?;
-    *slot = Some(connection.clone());
-    Ok(connection)
-}
-
-/// Drops a broken connection: after a failover the sentinels must be asked for the new master.
-async fn forget_if_broken(error: Option<&RedisError>, slot: &Mutex<Option<MultiplexedConnection>>) {
-    if error.is_some_and(|error| {
-        error.is_unrecoverable_error() || error.is_connection_dropped() || error.is_io_error()
-    }) {
-        *slot.lock().await = None;
-    }
 }
 
 /// The URL without user and password, for messages.
@@ -320,17 +234,24 @@ mod tests {
             .unwrap();
     }
 
-    #[tokio::test]
-    async fn a_master_with_a_password_is_found_through_sentinels_with_and_without_one() {
-        let Some(master) = tidegate_testkit::Redis::start() else { return };
+    type Served = (tidegate_testkit::Redis, tempfile::TempDir);
+
+    /// A sentinel of this master, which it calls `main`.
+    fn sentinel_of(master: &tidegate_testkit::Redis) -> Served {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sentinel.conf");
         let (_, port) = master.url.rsplit_once(':').unwrap();
         let text =
             format!("sentinel monitor main 127.0.0.1 {port} 1\nsentinel auth-pass main right\n");
         std::fs::write(&file, text).unwrap();
-        let sentinel = tidegate_testkit::Redis::start_as(&[file.to_str().unwrap(), "--sentinel"]);
-        let sentinel = sentinel.unwrap();
+        let arguments = [file.to_str().unwrap(), "--sentinel"];
+        (tidegate_testkit::Redis::start_as(&arguments).unwrap(), folder)
+    }
+
+    #[tokio::test]
+    async fn a_master_with_a_password_is_found_through_sentinels_with_and_without_one() {
+        let Some(master) = tidegate_testkit::Redis::start() else { return };
+        let (sentinel, _folder) = sentinel_of(&master);
         protect(&master);
         let (_, host) = sentinel.url.split_once("://").unwrap();
         let url = format!("redis+sentinel://:right@{host},{host}/main");
@@ -339,8 +260,8 @@ mod tests {
         is_served(&url, ":right@").await;
     }
 
-    #[tokio::test]
-    async fn a_cluster_with_a_password_is_served() {
+    /// A cluster of one node.
+    async fn cluster() -> Option<Served> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nodes.conf");
         let node = tidegate_testkit::Redis::start_as(&[
@@ -348,19 +269,96 @@ mod tests {
             "yes",
             "--cluster-config-file",
             file.to_str().unwrap(),
-        ]);
-        let Some(node) = node else { return };
+        ])?;
         let mut connection = node.connection();
         redis::cmd("CLUSTER").arg(&["ADDSLOTSRANGE", "0", "16383"]).exec(&mut connection).unwrap();
         loop {
             let info: String = redis::cmd("CLUSTER").arg("INFO").query(&mut connection).unwrap();
             if info.contains("cluster_state:ok") {
-                break;
+                return Some((node, folder));
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_cluster_with_a_password_is_served() {
+        let Some((node, _folder)) = cluster().await else { return };
         protect(&node);
         let (_, host) = node.url.split_once("://").unwrap();
         is_served(&format!("redis+cluster://:right@{host},{host}"), ":right@").await;
+    }
+
+    /// Repeats a command until its answer is as wanted.
+    async fn until(connection: &Connection, command: &Cmd, wanted: impl Fn(i64) -> bool) -> i64 {
+        let answered = async {
+            loop {
+                match connection.command(command).await {
+                    Ok(answer) if wanted(answer) => return answer,
+                    _ => tokio::time::sleep(Duration::from_millis(50)).await,
+                }
+            }
+        };
+        tokio::time::timeout(tidegate_testkit::PATIENCE, answered).await.expect("no such answer")
+    }
+
+    #[tokio::test]
+    async fn a_silent_host_hides_no_other() {
+        // It accepts connections and says nothing.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let silent = silent.local_addr().unwrap();
+        let Some(master) = tidegate_testkit::Redis::start() else { return };
+        let (sentinel, node) = (sentinel_of(&master), cluster().await.unwrap());
+        let host = |(redis, _): &Served| redis.url.replace("redis://", "");
+        for url in [
+            format!("redis+sentinel://{silent},{}/main", host(&sentinel)),
+            format!("redis+cluster://{silent},{}", host(&node)),
+            format!("redis+cluster://{},{silent}", host(&node)),
+        ] {
+            let connection = Connection::open(&url, ANSWER_WITHIN).unwrap();
+            until(&connection, redis::cmd("INCR").arg("calls"), |_| true).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_failover_the_address_is_asked_again_but_not_by_every_caller() {
+        let Some(redis) = tidegate_testkit::Redis::start() else { return };
+        let connection = std::sync::Arc::new(Connection::open(&redis.url, ANSWER_WITHIN).unwrap());
+        let mut id = redis::cmd("CLIENT");
+        id.arg("ID");
+        let old = until(&connection, &id, |_| true).await;
+        let mut operator = redis.connection();
+        let mut received = || -> u64 {
+            let info: String = redis::cmd("INFO").arg("stats").query(&mut operator).unwrap();
+            let count = info.split("total_connections_received:").nth(1).unwrap();
+            count.lines().next().unwrap().parse().unwrap()
+        };
+        let (before, begun) = (received(), std::time::Instant::now());
+        redis::cmd("CLIENT").arg("PAUSE").arg(1_000).exec(&mut redis.connection()).unwrap();
+        let mut callers = tokio::task::JoinSet::new();
+        for _ in 0..50 {
+            let (connection, id) = (std::sync::Arc::clone(&connection), id.clone());
+            callers.spawn(async move { connection.command::<i64>(&id).await });
+        }
+        callers.join_all().await;
+        let silent = until(&connection, &id, |id| id != old).await;
+        // One of them was the operator's.
+        let made = u128::from(received() - before - 1);
+        assert!(made <= begun.elapsed().as_millis() / ANSWER_WITHIN.as_millis() + 1, "{made}");
+
+        let replica_of = |host: &[&str]| {
+            redis::cmd("REPLICAOF").arg(host).exec(&mut redis.connection()).unwrap();
+        };
+        replica_of(&["127.0.0.1", "1"]);
+        let call = crate::script::Scripts::new().beat;
+        let arguments = [b"worker".to_vec(), b"15".to_vec()];
+        let deadline = std::time::Instant::now() + tidegate_testkit::PATIENCE;
+        while until(&connection, &id, |_| true).await == silent {
+            let refused = connection.run(&call, &["workers".to_owned()], &arguments).await;
+            assert!(matches!(refused, Err(Error::Away(_))), "{refused:?}");
+            assert!(std::time::Instant::now() < deadline, "the connection to a replica stays");
+        }
+        replica_of(&["NO", "ONE"]);
+        until(&connection, redis::cmd("INCR").arg("calls"), |_| true).await;
     }
 }

@@ -51,8 +51,8 @@
 //! * [`turns`]: turns of callers without a ticket, kept under a name
 //! * [`bucket`]: a plain token bucket, for APIs that are not language models
 //! * `shared`, `breaker`, `fleet`: the state of a limiter, and its behaviour while Redis is away
-//! * `connection`, `key`, `script`, `wire`: the protocol with Redis; `conversions`: between
-//!   integers, durations and floats
+//! * `connection`, `connecting`, `key`, `script`, `wire`: the protocol with Redis; `conversions`:
+//!   between integers, durations and floats
 //! * [`layout`]: the versions of the data in Redis
 //! * [`call_stats`]: the number of calls in flight that a limit can use
 //! * [`output_cap_cost`]: the cost of `max_output_tokens` where the provider counts it
@@ -72,6 +72,7 @@ pub mod budget;
 pub mod call_stats;
 pub mod come_back;
 pub mod configured_limits;
+mod connecting;
 mod connection;
 mod conversions;
 mod decide;

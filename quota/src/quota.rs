@@ -34,9 +34,6 @@ impl Quota {
     ///
     /// # Errors
     /// [`Error::Address`] when the URL or the key prefix cannot be used.
-    ///
-    /// # Panics
-    /// Outside of a Tokio runtime.
     pub fn with_redis(
         url: &str,
         models: impl IntoIterator<Item = ModelQuota>,

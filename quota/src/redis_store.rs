@@ -71,9 +71,6 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Address`] when the URL or the prefix cannot be used.
-    ///
-    /// # Panics
-    /// Outside of a Tokio runtime.
     pub fn open(url: &str, prefix: &str, pause_ttl: Duration) -> Result<Self, Error> {
         Self::open_within(url, prefix, pause_ttl, ANSWER_WITHIN)
     }
