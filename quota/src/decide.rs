@@ -161,6 +161,7 @@ impl Shared {
         let Some(redis) = &self.redis else { return false };
         let asks: Vec<Ask> = callers.iter().map(|caller| caller.ask.clone()).collect();
         metrics::count_question(&model.id);
+        self.unheard.drop_all(model, &asks);
         let decisions = match redis.reserve_all(model, &asks).await {
             Ok(decisions) => decisions,
             Err(error @ Error::Outdated(_)) => {
@@ -177,6 +178,11 @@ impl Shared {
                 return true;
             }
             Err(error) => {
+                let is_away = matches!(error, Error::Away(_));
+                // It may grant them yet. A caller that asks again is granted again.
+                for ask in asks.iter().filter(|_| is_away) {
+                    self.unheard.keep(model, release_of(ask));
+                }
                 self.record_failure(&error);
                 return matches!(error, Error::Protocol(_));
             }

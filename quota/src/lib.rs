@@ -50,7 +50,8 @@
 //! * [`budget`]: budgets in US dollars, for a tenant's day or for a batch
 //! * [`turns`]: turns of callers without a ticket, kept under a name
 //! * [`bucket`]: a plain token bucket, for APIs that are not language models
-//! * `shared`, `breaker`, `fleet`: the state of a limiter, and its behaviour while Redis is away
+//! * `shared`, `breaker`, `unheard`, `fleet`: the state of a limiter, and its behaviour while Redis
+//!   is away
 //! * `connection`, `connecting`, `key`, `script`, `wire`: the protocol with Redis; `conversions`:
 //!   between integers, durations and floats
 //! * [`layout`]: the versions of the data in Redis
@@ -118,6 +119,7 @@ mod state_changes;
 pub mod store;
 mod take;
 pub mod turns;
+mod unheard;
 pub mod usage_history;
 mod wire;
 mod wire_read;

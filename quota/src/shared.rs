@@ -34,6 +34,7 @@ use crate::{
     reserve_batcher::{batches::Batches, waiters::Waiters},
     state_changes::{Faults, StateChanges},
     store::{Ask, Expectation, ProviderSignal, Settlement, Store},
+    unheard::Unheard,
     usage_history::Recorder,
 };
 
@@ -92,6 +93,7 @@ pub(crate) struct Shared {
     /// Whether Redis has ever answered: until then the number of workers that share the limits is
     /// unknown.
     joined: AtomicBool,
+    pub(crate) unheard: Unheard,
     /// Held while the use from the time without Redis is reported.
     handing_over: tokio::sync::Mutex<()>,
 }
@@ -121,6 +123,7 @@ impl Shared {
             in_flight: Arc::default(),
             expectations: Mutex::default(),
             joined: AtomicBool::default(),
+            unheard: Unheard::default(),
             handing_over: tokio::sync::Mutex::default(),
         }
     }
@@ -158,15 +161,9 @@ impl Shared {
             let _ = self.local.pause(&self.share(model), pause).await;
         }
         match (&self.redis, backend) {
-            (Some(redis), Backend::Redis) => match redis.settle(model, settlement).await {
-                Ok((_, expectation, room)) => {
-                    self.record_answer();
-                    self.remember(model, settlement.template, expectation);
-                    self.wake(&model.id, room);
-                }
-                // The reservation stays charged until it leaves the window: never too little.
-                Err(error) => self.record_failure(&error),
-            },
+            (Some(redis), Backend::Redis) => {
+                self.settle_in_redis(redis, model, settlement).await;
+            }
             _ => {
                 // The provider's meter counts the whole quota.
                 let meter = settlement.meter.share(self.parts());
@@ -185,6 +182,31 @@ impl Shared {
             let wait = Some(pause.length);
             self.state_changes.record_closed(&model.id, wait, &pause.reason, exhausted);
         }
+    }
+
+    /// Returns false if Redis does not answer: then the settlement is kept for its return.
+    async fn settle_in_redis(
+        self: &Arc<Self>,
+        redis: &redis_store::Store,
+        model: &ModelQuota,
+        settlement: &Settlement,
+    ) -> bool {
+        match redis.settle(model, settlement).await {
+            Ok((_, expectation, room)) => {
+                self.record_answer();
+                self.remember(model, settlement.template, expectation);
+                self.wake(&model.id, room);
+            }
+            Err(error) => {
+                let is_away = matches!(error, Error::Away(_));
+                if is_away {
+                    self.unheard.keep(model, settlement.clone());
+                }
+                self.record_failure(&error);
+                return !is_away;
+            }
+        }
+        true
     }
 
     /// The number of parts of the quota: 1 without a Redis, else the number of workers.
@@ -270,11 +292,17 @@ impl Shared {
         }
     }
 
-    /// Reports to Redis, once, the use that this worker admitted on its own and that is still in
-    /// the window.
-    async fn report_spending(&self) {
+    /// Reports to Redis, once, the ends of calls that it did not hear of, and the use that this
+    /// worker admitted on its own and that is still in the window.
+    async fn report_spending(self: Arc<Self>) {
         let Some(redis) = &self.redis else { return };
         let _handing_over = self.handing_over.lock().await;
+        while let Some((model, settlement)) = self.unheard.take() {
+            let Some(model) = self.models.get(&model) else { continue };
+            if !self.settle_in_redis(redis, model, &settlement).await {
+                return;
+            }
+        }
         for model in self.models.values() {
             let share = self.share(model);
             let mut drawn = self.local.drawn_alone(&share);

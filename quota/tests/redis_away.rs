@@ -63,6 +63,16 @@ async fn admitted(quota: &Quota, request: &Request) -> Permit {
     }
 }
 
+/// Calls until Redis answers again.
+async fn back(quota: &Quota, request: &Request) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while quota.is_degraded() {
+        admitted(quota, request).await.release().await;
+        assert!(Instant::now() < deadline, "Redis is not found again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// A limit on calls in flight holds while Redis goes and comes back: neither store counts all of
 /// them.
 #[tokio::test]
@@ -103,6 +113,77 @@ async fn calls_in_flight_are_counted_across_both_stores() {
     is_full("one is left").await;
     fourth.settle(&usage).await;
     admitted(&quota, &request("5")).await.release().await;
+}
+
+/// Calls that end while Redis refuses or cannot be asked are in flight there no longer once it is
+/// back.
+#[tokio::test]
+async fn ends_that_redis_did_not_hear_of_are_told_later() {
+    let Some(server) = Redis::start() else { return };
+    let limits = Limits { concurrent: Some(2), ..limits(1_000_000) };
+    let model = model_with_lanes(limits, Lanes::single());
+    let options =
+        Options { max_slot_wait: Duration::ZERO, answer_within: PATIENCE, ..Default::default() };
+    let quota = Quota::with_redis(&server.url, [model.clone()], options).unwrap();
+    let request = |name: &str| Request::new(model.id.clone(), name).tokens(10, 1);
+    let usage = Usage { uncached_input: 7, ..Default::default() };
+    let allow = |scripts: &str| {
+        let rule = ["SETUSER", "default", scripts];
+        redis::cmd("ACL").arg(&rule).exec(&mut server.connection()).unwrap();
+    };
+    let (first, second) =
+        (admitted(&quota, &request("1")).await, admitted(&quota, &request("2")).await);
+    allow("-evalsha");
+    first.settle(&usage).await;
+    second.release().await;
+    assert!(quota.is_degraded());
+    allow("+evalsha");
+    back(&quota, &request("probe")).await;
+    // Both places are free long before the leases end.
+    let third = admitted(&quota, &request("3")).await;
+    let fourth = admitted(&quota, &request("4")).await;
+    third.release().await;
+    fourth.release().await;
+    let seen = quota.inspect(&model.id).await.unwrap();
+    assert_eq!((seen.in_flight.used, seen.get(Dimension::Combined).used), (0, 7));
+}
+
+/// Redis may grant what it is asked after its worker has gone on alone: that is given back.
+#[tokio::test]
+async fn a_grant_that_nobody_waits_for_is_given_back() {
+    let Some(server) = Redis::start() else { return };
+    let limits = Limits { concurrent: Some(2), ..limits(1_000_000) };
+    let model = model_with_lanes(limits, Lanes::single());
+    let options = Options { max_slot_wait: Duration::ZERO, ..Default::default() };
+    let quota = Quota::with_redis(&server.url, [model.clone()], options).unwrap();
+    let request = |name: &str| Request::new(model.id.clone(), name).tokens(10, 1);
+    let probe = request("probe");
+    admitted(&quota, &request("first")).await.release().await;
+    back(&quota, &probe).await;
+    let info: String = redis::cmd("INFO").arg("server").query(&mut server.connection()).unwrap();
+    let process = info.lines().find_map(|line| line.strip_prefix("process_id:")).unwrap();
+    let signal = |signal: &str| {
+        let kill = format!("kill {signal} {process}");
+        let sent = std::process::Command::new("sh").args(["-c", &kill]).status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    let alone = admitted(&quota, &request("alone")).await;
+    assert!(quota.is_degraded());
+    signal("-CONT");
+    alone.settle(&Usage { uncached_input: 7, ..Default::default() }).await;
+    // The server has carried out what it was asked while it stood still.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        back(&quota, &probe).await;
+        let seen = quota.inspect(&model.id).await;
+        let seen = seen.map(|seen| (seen.in_flight.used, seen.get(Dimension::Combined).used));
+        if seen.as_ref().is_ok_and(|seen| *seen == (0, 7)) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{seen:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// Spending without Redis is reported to the fleet once, however often Redis goes away.
