@@ -2,8 +2,10 @@
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use crate::{error::Error, key, redis_store, wire};
 
@@ -18,11 +20,13 @@ const LARGE: u64 = 50;
 #[derive(Debug)]
 pub(crate) struct Fleet {
     known: AtomicU64,
+    /// Time since when Redis has told a smaller number without a break.
+    smaller_since: Mutex<Option<Instant>>,
 }
 
 impl Default for Fleet {
     fn default() -> Self {
-        Self { known: AtomicU64::new(1) }
+        Self { known: AtomicU64::new(1), smaller_since: Mutex::default() }
     }
 }
 
@@ -43,10 +47,27 @@ impl Fleet {
     pub(crate) async fn beat(&self, store: &redis_store::Store, worker: &str) -> Result<(), Error> {
         let arguments = [worker.as_bytes().to_vec(), GONE_AFTER.as_secs().to_string().into_bytes()];
         let keys = [key::workers(&store.prefix)];
-        let [workers] =
-            wire::read_integers(&store.run(&store.scripts.beat, &keys, &arguments).await?)?;
-        self.known.store(wire::unsigned(workers), Ordering::Relaxed);
-        Ok(())
+        let told = store.run(&store.scripts.beat, &keys, &arguments).await;
+        let told = told.and_then(|told| wire::read_integers::<1>(&told));
+        self.hear(told.as_ref().ok().map(|told| wire::unsigned(told[0])), Instant::now());
+        told.map(drop)
+    }
+
+    /// Takes the number that Redis tells, or that it tells none. A smaller one counts once it has
+    /// lasted: when Redis comes back, or comes back empty, the others must report themselves first.
+    fn hear(&self, told: Option<u64>, now: Instant) {
+        let mut since = self.smaller_since.lock();
+        match told {
+            Some(workers) if workers < self.size() => {
+                if now.duration_since(*since.get_or_insert(now)) < GONE_AFTER {
+                    return;
+                }
+                self.known.store(workers, Ordering::Relaxed);
+            }
+            Some(workers) => self.known.store(workers, Ordering::Relaxed),
+            None => {}
+        }
+        *since = None;
     }
 
     /// Publishes `words` as the status of `worker`. Returns the statuses of all live workers if
@@ -81,8 +102,25 @@ mod tests {
 
     #[test]
     fn a_large_fleet_reads_as_often_as_one_of_fifty() {
-        let reads_every = |workers| Fleet { known: AtomicU64::new(workers) }.reads_every();
+        let reads_every =
+            |workers| Fleet { known: AtomicU64::new(workers), ..Fleet::default() }.reads_every();
         assert_eq!([0, 1, 49, 50, 1_000].map(reads_every), [1, 1, 1, 2, 21]);
+    }
+
+    #[test]
+    fn the_number_falls_only_after_it_has_been_smaller_for_a_while() {
+        let (fleet, start) = (Fleet::default(), Instant::now());
+        let after = |seconds, told| {
+            fleet.hear(told, start + Duration::from_secs(seconds));
+            fleet.size()
+        };
+        assert_eq!(after(0, Some(10)), 10);
+        // Redis is away, or has lost the others; they report themselves again.
+        assert_eq!([after(5, None), after(25, Some(1)), after(30, Some(7))], [10; 3]);
+        assert_eq!([after(35, None), after(41, Some(2)), after(46, Some(10))], [10; 3]);
+        // The others have gone.
+        assert_eq!([after(51, Some(4)), after(61, Some(3)), after(66, Some(3))], [10, 10, 3]);
+        assert_eq!(after(71, Some(4)), 4);
     }
 
     #[tokio::test]
