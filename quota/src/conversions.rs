@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-// Amounts and times lie far below 2^53.
+/// The scripts' largest number: up to here whole numbers are exact.
+pub(crate) const EXACT: u64 = 1 << 53;
+
+// Amounts and times lie far below `EXACT`.
 pub(crate) fn float(number: u64) -> f64 {
     number as f64
 }

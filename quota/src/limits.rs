@@ -112,6 +112,9 @@ pub enum LimitError {
     /// A limit of 0, which would never admit anything.
     #[error("the limit on {0} is 0, which would admit nothing; leave it out for no limit")]
     Zero(&'static str),
+    /// A limit that the scripts could not count exactly.
+    #[error("the limit on {0} is above 2^53; leave it out for no limit")]
+    TooLarge(&'static str),
     /// There is no limit at all.
     #[error("there is no limit; give at least one of rpm, tpm, itpm, otpm, rpd, tpd, concurrent")]
     None,

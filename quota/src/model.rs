@@ -5,6 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use tidegate_types::{Charge, ModelId, Usage, fnv::fnv1a_onto};
 
 use crate::{
+    conversions::EXACT,
     dimension::{Amounts, DayLimit, Limited},
     lanes::Lanes,
     limits::{LimitError, Limits},
@@ -42,6 +43,9 @@ impl ModelQuota {
         let stated: Vec<(&str, Option<u64>)> = each.chain(days).collect();
         if let Some((what, _)) = stated.iter().find(|(_, limit)| *limit == Some(0)) {
             return Err(LimitError::Zero(what));
+        }
+        if let Some((what, _)) = stated.iter().find(|(_, limit)| *limit > Some(EXACT)) {
+            return Err(LimitError::TooLarge(what));
         }
         if stated.iter().all(|(_, limit)| limit.is_none()) {
             return Err(LimitError::None);
@@ -107,5 +111,30 @@ impl ModelQuota {
             ..self.limits
         };
         Self { limits, ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_the_scripts_cannot_count_is_refused() {
+        let with = |limits| {
+            let lanes = Arc::new(Lanes::single());
+            ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), lanes).map(drop)
+        };
+        let (few, many) = (Some(EXACT), Some(EXACT + 1));
+        let limits = Limits { concurrent: few, tokens_per_day: few, ..Limits::default() };
+        let limits = limits.with(crate::dimension::Dimension::Combined, EXACT);
+        assert_eq!(with(limits), Ok(()));
+        for limits in [
+            limits.with(crate::dimension::Dimension::Combined, EXACT + 1),
+            Limits { concurrent: many, ..limits },
+            Limits { requests_per_day: many, ..limits },
+        ] {
+            let refused = with(limits).unwrap_err().to_string();
+            assert!(refused.ends_with("is above 2^53; leave it out for no limit"), "{refused}");
+        }
     }
 }

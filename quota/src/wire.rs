@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
-    conversions::float,
+    conversions::{EXACT, float},
     dimension::{Amounts, DayLimit, Dimension, PerDimension},
     error::Error,
     lane_numbers::LaneNumbers,
@@ -18,9 +18,6 @@ use crate::{
     wire_read::{PolicyTask, read_task, unknown_reply},
 };
 
-/// The scripts' largest number: up to here whole numbers are exact.
-const MAX: u64 = 1 << 53;
-
 const NUMBERS_OF_AN_ANSWER: usize = 10;
 
 /// Numbers as packed little-endian doubles.
@@ -29,7 +26,7 @@ pub(crate) struct Packed(Vec<u8>);
 
 impl Packed {
     pub(crate) fn number(self, number: u64) -> Self {
-        self.float(float(number.min(MAX)))
+        self.float(float(number.min(EXACT)))
     }
 
     pub(crate) fn float(mut self, number: f64) -> Self {
@@ -137,7 +134,7 @@ pub(crate) fn pack_settlement(
         .dimensions(&settlement.meter.used.map(pack_option))
         .dimensions(&settlement.meter.limits.map(pack_option))
         .dimensions(&settlement.meter.resets.map(|reset| {
-            pack_option(reset.map(|reset| u64::try_from(reset.as_micros()).unwrap_or(MAX)))
+            pack_option(reset.map(|reset| u64::try_from(reset.as_micros()).unwrap_or(EXACT)))
         }))
         .number(pack_option(settlement.cached))
         .dimensions(&drawn)
