@@ -11,8 +11,7 @@ Guarantees
   * A refusal draws nothing. It returns a ticket: coming back with it keeps the caller's turn in its
     lane.
   * First come, first served among a tenant's calls in a lane, and equal parts of the lane for its
-    tenants; but if only calls at once are in the way, whoever asks first goes. A turn is an amount
-    of work: a change of the rate changes no order.
+    tenants. A turn is an amount of work: a change of the rate changes no order.
 
 Keys, all with the hash tag {provider:model}
   KEYS[1] ledger   sorted set, reservation id by time of admission

@@ -63,9 +63,9 @@ local function refill(state, quota, now)
     end
   end
   local full, rate, capacity = flight_limit(state), rate_of_work(state)
-  if unused == math.huge and full > 0 and state[LATENCY] > 0 then
+  if unused == math.huge and full > 0 then
     -- If only calls at once are limited, all of them pass in the time of one.
-    unused = passed / state[LATENCY]
+    unused = passed / math.max(state[LATENCY], PACE)
   end
   local is_full = full > 0 and state[FLIGHT] >= full
   local was_open = from >= state[GATE] and not is_full

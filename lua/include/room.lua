@@ -82,9 +82,15 @@ local function raise(obstacle, wait, hold, over)
   end
 end
 
--- Adds the wait until a call in flight ends, if the limit is reached. A lane at its guaranteed
--- share leaves their shares to other lanes that wait.
-local function limit_in_flight(state, quota, lane, obstacle)
+-- The work of a mean call in the window, nil if there is none.
+local function mean_work(state)
+  local calls = state[dimension_slot(REQUESTS) + TOTAL]
+  return calls > 0 and state[PROGRESS] / GRAIN / calls or nil
+end
+
+-- Adds the wait until calls in flight end, if the limit leaves no place for the call and those
+-- before it. A lane at its guaranteed share leaves their shares to other lanes that wait.
+local function limit_in_flight(state, quota, lane, ahead, work, obstacle)
   local limit = flight_limit(state)
   if limit == 0 then
     return
@@ -103,6 +109,11 @@ local function limit_in_flight(state, quota, lane, obstacle)
     end
   end
   over = math.max(over, own + 1 - math.max(1, math.floor(ceiling * limit)))
+  if ahead > 0 then
+    hold = over > 0 and hold or BY_TURN
+    local each = math.max(work, mean_work(state) or 0)
+    over = over + math.max(1, each > 0 and math.floor(ahead / each + HALF) or 1)
+  end
   if over > 0 then
     local wait = over * state[LATENCY] / limit
     raise(obstacle, math.max(wait, PACE), hold, over)
@@ -129,8 +140,7 @@ end
 --           levels too
 local function standby_of_others(state, quota, lane, work, now)
   local idle, saved, ready, _, capacity = 0, 0, 0, rate_of_work(state)
-  local calls = state[dimension_slot(REQUESTS) + TOTAL]
-  local mean = calls > 0 and state[PROGRESS] / GRAIN / calls or math.huge
+  local mean = mean_work(state) or math.huge
   for other = 1, state[LANES] do
     local slot = lane_slot(other)
     local stands, needs = state[slot + LANE_STANDBY], saves_for(state, other, now)
@@ -154,10 +164,11 @@ local function until_room(keys, state, quota, lane, position, need, work, now)
     -- A lane gets what it has saved at the whole rate.
     part = 1
   end
-  local ceiling, in_turn = quota[LANE_SHARES + 2 * lane], position.ahead > 0
+  local ceiling, in_turn, level = quota[LANE_SHARES + 2 * lane], position.ahead > 0, 0
   for dimension = 1, DIMENSIONS do
     local slot, amount = dimension_slot(dimension), need[dimension]
     local most = state[slot + MOST]
+    level = math.max(level, state[slot + DRAWN])
     if most > 0 and amount > 0 then
       local capacity, rate = usable(state, dimension), state[slot + RATE] * part
       local ahead = position.ahead * most * mix_of(state, slot)
@@ -182,6 +193,8 @@ local function until_room(keys, state, quota, lane, position, need, work, now)
       end
     end
   end
-  limit_in_flight(state, quota, lane, obstacle)
+  -- Absent callers hold no place: they pass while nothing is drawn, else the first is expected.
+  local is_awaited = level == 0 or saves_for(state, lane, now) > 0
+  limit_in_flight(state, quota, lane, is_awaited and position.ahead or 0, work, obstacle)
   return obstacle
 end

@@ -10,9 +10,16 @@ impl Mechanism {
         }
     }
 
-    /// Adds the wait until a call in flight ends, if the limit is reached. A lane at its guaranteed
-    /// share leaves their shares to other lanes that wait.
-    pub(super) fn limit_in_flight(&self, terms: &Terms<'_>, lane: usize, obstacle: &mut Obstacle) {
+    /// Adds the wait until calls in flight end, if the limit leaves no place for the call and those
+    /// before it. A lane at its guaranteed share leaves their shares to other lanes that wait.
+    pub(super) fn limit_in_flight(
+        &self,
+        terms: &Terms<'_>,
+        lane: usize,
+        ahead: f64,
+        work: f64,
+        obstacle: &mut Obstacle,
+    ) {
         let limit = self.in_flight.limit(self.plan.concurrent);
         if limit <= 0.0 {
             return;
@@ -20,7 +27,7 @@ impl Mechanism {
         let own = self.lanes[lane].in_flight;
         let mut over = self.in_flight.calls + 1.0 - limit;
         // Below the limit only the lanes' shares and ceilings hold the call.
-        let hold = if over > 0.0 { Hold::InFlight } else { Hold::Lane };
+        let mut hold = if over > 0.0 { Hold::InFlight } else { Hold::Lane };
         if own + 1.0 > terms.share(lane) * limit {
             for (other, it) in self.lanes.iter().enumerate() {
                 if other != lane && it.waiting_work() > 0.0 {
@@ -29,6 +36,12 @@ impl Mechanism {
             }
         }
         over = over.max(own + 1.0 - (terms.lanes.at(lane).ceiling * limit).floor().max(1.0));
+        if ahead > 0.0 {
+            hold = if over > 0.0 { hold } else { Hold::Turn };
+            let each = self.mean_work().map_or(work, |mean| mean.max(work));
+            let before = (ahead / each + terms.numbers.half).floor();
+            over += if each > 0.0 { before.max(1.0) } else { 1.0 };
+        }
         if over > 0.0 {
             let wait = over * self.latency / limit;
             obstacle.raise(wait.max(terms.numbers.pace), hold, over);

@@ -62,9 +62,9 @@ impl Mechanism {
             unused = unused.min(-left / limit.most);
         }
         let full = self.in_flight.limit(self.plan.concurrent);
-        if unused == f64::INFINITY && full > 0.0 && self.latency > 0.0 {
+        if unused == f64::INFINITY && full > 0.0 {
             // If only calls at once are limited, all of them pass in the time of one.
-            unused = passed / self.latency;
+            unused = passed / self.latency.max(numbers.pace);
         }
         let is_full = full > 0.0 && self.in_flight.calls >= full;
         let was_open = self.gate.as_ref().is_none_or(|gate| from >= gate.until);
@@ -99,7 +99,7 @@ impl Mechanism {
         need: &Units,
         work: f64,
     ) -> Obstacle {
-        let mut obstacle = Obstacle::NONE;
+        let (mut obstacle, mut level) = (Obstacle::NONE, 0.0_f64);
         // A lane gets the work that it has saved at the whole rate.
         let has_saved = self.lanes[lane].standby >= work;
         let (part, mix) = (if has_saved { 1.0 } else { self.rate_part(terms, lane) }, self.mix());
@@ -108,6 +108,7 @@ impl Mechanism {
         let turn = |hold| if position.ahead > 0.0 { Hold::Turn } else { hold };
         for (it, limit) in self.plan.limits.iter() {
             let (Some(limit), need) = (limit, need[it]) else { continue };
+            level = level.max(self.drawn[it]);
             if need <= 0.0 {
                 continue;
             }
@@ -133,7 +134,10 @@ impl Mechanism {
                 obstacle.raise(over / rate, turn(Hold::Lane), over);
             }
         }
-        self.limit_in_flight(terms, lane, &mut obstacle);
+        // Absent callers hold no place: they pass while nothing is drawn, else the first is expected.
+        let is_awaited = level <= 0.0 || self.lanes[lane].saves_for(self.at) > 0.0;
+        let ahead = if is_awaited { position.ahead } else { 0.0 };
+        self.limit_in_flight(terms, lane, ahead, work, &mut obstacle);
         obstacle
     }
 
@@ -174,11 +178,16 @@ impl Mechanism {
         times.fold(0.0, f64::max)
     }
 
+    /// The work of a mean call in the window.
+    pub(super) fn mean_work(&self) -> Option<f64> {
+        let calls = self.total[Dimension::Requests];
+        (calls > 0.0).then(|| self.progress / GRAIN / calls)
+    }
+
     /// The work that is kept for other lanes from a call of this work.
     fn standby_of_others(&self, terms: &Terms<'_>, lane: usize, work: f64) -> Standby {
         let (_, capacity) = self.plan.work();
-        let calls = self.total[Dimension::Requests];
-        let mean = if calls > 0.0 { self.progress / GRAIN / calls } else { f64::INFINITY };
+        let mean = self.mean_work().unwrap_or(f64::INFINITY);
         let mut kept = Standby::default();
         for (other, it) in self.lanes.iter().enumerate().filter(|(it, _)| *it != lane) {
             let need = it.saves_for(self.at);

@@ -67,6 +67,7 @@ pub(super) async fn a_lane_has_its_part_of_the_calls_at_once<S: Store>(rig: &Rig
 /// The same promise, and a caller that is gone holds no place for its lane.
 pub(super) async fn calls_at_once_may_be_the_only_limit<S: Store>(rig: &Rig<S>) {
     a_lane_has_its_part_of_the_calls_at_once(rig).await;
+    rig.store.leave(&rig.model, 0, &Tenant::default()).await.unwrap();
     let batch = || Ask { lane: 0, ..rig.ask(1) };
     let (one, other) = (batch(), batch());
     assert_eq!(rig.reserve(&one).await, Decision::Granted);
@@ -77,6 +78,71 @@ pub(super) async fn calls_at_once_may_be_the_only_limit<S: Store>(rig: &Rig<S>) 
     assert_eq!(rig.refused(&batch()).await.1, Hold::Lane, "interactive waits");
     rig.advance(Duration::from_secs(2));
     assert_eq!(rig.reserve(&batch()).await, Decision::Granted, "it does not come");
+}
+
+/// Other callers ask first when a place comes free, as those of the process do whose call ended.
+/// Tenants get equal parts, and callers that are gone hold no place.
+pub(super) async fn a_free_place_is_for_the_first_in_turn<S: Store>(rig: &Rig<S>) {
+    let of = |tenant: &str| Ask { tenant: Tenant::new(tenant).unwrap(), ..rig.ask(1) };
+    let mut running = vec![of("large"), of("large")];
+    for ask in &running {
+        assert_eq!(rig.reserve(ask).await, Decision::Granted);
+    }
+    let mut waiting = Vec::new();
+    for round in 0..3 {
+        for tenant in ["large", "small"] {
+            waiting.push((round, waits(rig, of(tenant)).await.0));
+        }
+    }
+    let (newcomer, _) = waits(rig, of("large")).await;
+    let mut order = Vec::new();
+    while !waiting.is_empty() {
+        rig.advance(Duration::from_secs(3));
+        rig.used(&running.remove(0), 1).await;
+        assert_eq!(rig.refused(&newcomer).await.1, Hold::Turn);
+        let mut at = waiting.len() - 1;
+        while rig.reserve(&waiting[at].1).await != Decision::Granted {
+            at = at.checked_sub(1).expect("the first in turn goes");
+        }
+        let (round, ask) = waiting.remove(at);
+        order.push(round);
+        running.push(ask);
+    }
+    assert_eq!(order, [0, 0, 1, 1, 2, 2]);
+    for _ in 0..5 {
+        rig.refused(&of("large")).await;
+    }
+    rig.advance(Duration::from_secs(1));
+    for ask in running {
+        rig.used(&ask, 1).await;
+    }
+    let (ask, wait) = waits(rig, of("large")).await;
+    assert!(wait <= Duration::from_secs(20), "six calls of 6 s by two: {wait:?}");
+    rig.advance(wait);
+    assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+}
+
+pub(super) async fn a_free_place_beside_other_limits_is_for_the_first_in_turn<S: Store>(
+    rig: &Rig<S>,
+) {
+    a_free_place_is_for_the_first_in_turn(rig).await;
+}
+
+/// No call has been answered yet, so nothing is known of how long calls take.
+pub(super) async fn absent_callers_hold_no_place_before_the_first_answer<S: Store>(rig: &Rig<S>) {
+    let unsent = rig.ask(1);
+    assert_eq!(rig.reserve(&unsent).await, Decision::Granted);
+    for _ in 0..2 {
+        rig.refused(&rig.ask(1)).await;
+    }
+    rig.store.settle(&rig.model, &Settlement::released(&unsent.reservation)).await.unwrap();
+    let mut ask = rig.ask(1);
+    for _ in 0..2 {
+        let (wait, _, ticket) = rig.refused(&ask).await;
+        ask.ticket = Some(ticket);
+        rig.advance(wait);
+    }
+    assert_eq!(rig.reserve(&ask).await, Decision::Granted);
 }
 
 pub(super) async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: Store>(
