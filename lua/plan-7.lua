@@ -5,6 +5,7 @@ Guarantees
   * A plan is not written if another one has come into force since it was read.
   * Levels are changed by the policy's amounts and never set: admissions since its reading count.
   * Without a plan in force, the levels begin as the caller last saw them.
+  * Whose plan is in force changes only where reserve-7.lua wants another plan (outcome 6).
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
   KEYS[6] log      list, see include/log.lua
@@ -29,6 +30,7 @@ Reply: integers
 --- @include "include/state"
 --- @include "include/entries"
 --- @include "include/levels"
+--- @include "include/plan"
 local HEAD, OF_A_DIMENSION, ALL_NUMBERS, EXACTLY = 5, 5, 25, 9007199254740992
 local KILOBYTES = 4096
 if #ARGV ~= 3 then
@@ -79,6 +81,13 @@ if state[VERSION] ~= plan[1] then
   save_state(keys, quota, state, now)
   return { 0, 0 }
 end
+-- A plan of the same fingerprint is as new as the newest program that wrote it. Another program's
+-- plan, such as one that sets limits for operators, takes the place of no fingerprint.
+if quota[OWN_FINGERPRINT] == state[FINGERPRINT] then
+  state[BORN] = math.max(state[BORN], quota[BEGAN])
+elseif wants_plan(state, quota, now) then
+  state[FINGERPRINT], state[REPLACED], state[BORN] = quota[OWN_FINGERPRINT], now, quota[BEGAN]
+end
 for dimension = 1, DIMENSIONS do
   local slot, at = dimension_slot(dimension), HEAD + (dimension - 1) * OF_A_DIMENSION
   for field = RATE, MOST do
@@ -89,10 +98,6 @@ for dimension = 1, DIMENSIONS do
   state[slot + CHANGED] = state[slot + CHANGED] + change
   state[slot + PEAK] = 0
 end
-if quota[OWN_FINGERPRINT] ~= state[FINGERPRINT] then
-  state[FINGERPRINT], state[REPLACED] = quota[OWN_FINGERPRINT], now
-end
-state[BORN] = math.max(state[BORN], quota[BEGAN])
 state[VERSION], state[HORIZON], state[CONCURRENT] = state[VERSION] + 1, plan[4], plan[5]
 local unread = math.max(0, state[LOGGED] - plan[2])
 if unread == 0 then

@@ -107,7 +107,8 @@ impl Store {
         self.clock.store(micros, Ordering::SeqCst);
     }
 
-    /// Acts, for tests, as a program that began at this time, in microseconds since 1970.
+    /// Acts as a program that began at this time, in microseconds since 1970; 0 replaces the plan of
+    /// no other.
     #[doc(hidden)]
     pub fn begun_at(self, began: u64) -> Self {
         Self { began, ..self }
@@ -400,10 +401,12 @@ impl crate::store::Store for Store {
     }
 
     async fn set_limits(&self, model: &ModelQuota, changes: &LimitChanges) -> Result<(), Error> {
+        // Also a program that serves an operator sets limits: the plan stays that of the workers.
+        let operator = self.clone().begun_at(0);
         for _ in 0..PLANS {
             let mut task = self.run_inspect(model).await?.task;
             task.known.set_limits(changes);
-            if self.run_policy(model, &task).await?.is_some() {
+            if operator.run_policy(model, &task).await?.is_some() {
                 return Ok(());
             }
         }

@@ -61,8 +61,10 @@ async fn the_newer_program_s_plan_is_in_force() {
     assert_eq!(limit(&new).await, 2_000);
     at(61);
     assert_eq!((limit(&old).await, limit(&newest).await), (2_000, 2_000));
+    at(3_599);
+    assert_eq!(limit(&new).await, 2_000);
     at(3_600);
-    assert_eq!(limit(&old).await, 2_000, "an older program never takes it back");
+    assert_eq!(limit(&old).await, 2_000, "an older program takes nothing from a newer one");
     assert_eq!(limit(&newest).await, 3_000);
     assert_eq!((limit(&new).await, limit(&old).await), (3_000, 3_000));
     let seen = async |rig: &Rig<redis_store::Store>| {
@@ -71,4 +73,41 @@ async fn the_newer_program_s_plan_is_in_force() {
     let ((plan, own), (same, other)) = (seen(&old).await.unwrap(), seen(&new).await.unwrap());
     assert!(plan == same && own != other && own != plan, "{plan:x} {own:x} {other:x}");
     assert_eq!(seen(&newest).await, None, "it made the plan itself");
+    at(3_659);
+    assert_eq!(limit(&old).await, 3_000);
+    at(3_661);
+    assert_eq!(limit(&old).await, 1_000, "the newer programs are gone");
+}
+
+/// An operator's program is newer than the workers, and has another configuration.
+#[tokio::test]
+async fn limits_set_by_another_program_leave_the_plan_to_the_workers() {
+    let prefix = unique("test");
+    let (Some(worker), Some(operator)) =
+        (in_redis(simple(1_000), &prefix), in_redis(simple(10), &prefix))
+    else {
+        return;
+    };
+    let operator = Rig { store: operator.store.clone().begun_at(u64::MAX >> 12), ..operator };
+    worker.settled_down().await;
+    let change = |combined| {
+        let window = PerDimension { combined, ..PerDimension::default() };
+        PerLimit { window, ..PerLimit::default() }
+    };
+    for (seconds, changed, limit) in
+        [(100, Change::Set(500), 500), (200, Change::Clear, 1_000), (300, Change::Set(700), 700)]
+    {
+        for rig in [&worker, &operator] {
+            rig.at(START + seconds * SECOND);
+        }
+        operator.store.set_limits(&operator.model, &change(changed)).await.unwrap();
+        // The worker still gets the policy's task.
+        worker.advance(Duration::from_secs(1));
+        let said = worker.ask(1);
+        let _ = worker.reserve(&said).await;
+        worker.store.settle(&worker.model, &Settlement::released(said.reservation)).await.unwrap();
+        let seen = worker.store.inspect(&worker.model).await.unwrap();
+        assert_eq!(seen.get(Dimension::Combined).limit, limit, "{changed:?}");
+        assert_eq!(seen.other_fingerprint, None);
+    }
 }
