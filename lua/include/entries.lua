@@ -134,7 +134,7 @@ local function expire_some(keys, state, quota, horizon)
     if entry and entry.condition == RESERVED then
       entry.condition = OUTLIVED
       keep_entry(keys, ids[index], entry)
-      local ends = entry.admitted + quota[CALL_LEASE]
+      local ends = horizon + quota[CALL_LEASE]
       redis.call('ZADD', keys.leases, string.format('%.0f', ends), ids[index])
       state[KEPT] = 0
       state[LEASE_ENDS] = state[LEASE_ENDS] > 0 and math.min(state[LEASE_ENDS], ends) or ends

@@ -81,7 +81,7 @@ impl Mechanism {
             self.add(&entry, -1.0);
             if entry.condition == Condition::Reserved {
                 entry.condition = Condition::Outlived;
-                self.leases.insert(id.clone(), entry.admitted + terms.lease);
+                self.leases.insert(id.clone(), horizon + terms.lease);
                 self.entries.insert(id, entry);
             }
         }

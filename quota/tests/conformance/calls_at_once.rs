@@ -145,6 +145,22 @@ pub(super) async fn absent_callers_hold_no_place_before_the_first_answer<S: Stor
     assert_eq!(rig.reserve(&ask).await, Decision::Granted);
 }
 
+/// No script but renewals runs while the call leaves the window and for some time after.
+pub(super) async fn a_long_call_on_a_quiet_quota_is_still_in_flight<S: Store>(rig: &Rig<S>) {
+    let (long, mut next) = (rig.ask(1), rig.ask(1));
+    assert_eq!(rig.reserve(&long).await, Decision::Granted);
+    for _ in 0..4 {
+        rig.advance(Duration::from_secs(40));
+        rig.store.renew(&rig.model, &long.reservation).await.unwrap();
+    }
+    rig.advance(Duration::from_secs(1));
+    let (_, hold, ticket) = rig.refused(&next).await;
+    assert_eq!(hold, Hold::InFlight);
+    next.ticket = Some(ticket);
+    rig.advance(Duration::from_secs(120));
+    assert_eq!(rig.reserve(&next).await, Decision::Granted, "nobody renewed the lease");
+}
+
 pub(super) async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: Store>(
     rig: &Rig<S>,
 ) {

@@ -101,6 +101,7 @@ both_stores! {
     a_free_place_is_for_the_first_in_turn(at_once(2));
     a_free_place_beside_other_limits_is_for_the_first_in_turn(model(Limits { concurrent: Some(2), ..limits(1_000_000) }));
     absent_callers_hold_no_place_before_the_first_answer(at_once(1));
+    a_long_call_on_a_quiet_quota_is_still_in_flight(at_once(1));
     an_overload_cuts_the_calls_in_flight_and_closes_nothing(model(limits(1_000_000)));
     a_known_overload_changes_nothing(model(limits(1_000_000)));
     // Days.
