@@ -305,6 +305,28 @@ async fn alone_a_worker_goes_on_from_what_it_saw() {
     assert_eq!(share.store.drawn_alone(&share.model).combined, 0);
 }
 
+/// Redis goes away twice within a minute: the window of the fleet counts once, on all lanes.
+#[tokio::test]
+async fn alone_again_a_worker_counts_the_fleet_s_use_once() {
+    let two = || common::lanes(&[("batch", 0.5, 0.6), ("interactive", 0.5, 1.0)]);
+    let whole = common::in_memory(model_with_lanes(limits(60_000), two()));
+    whole.settled_down().await;
+    assert_eq!(whole.reserve(&whole.ask(19_200)).await, Decision::Granted);
+    let remembered = whole.store.remembered(&whole.model);
+    let share = common::in_memory(whole.model.share(2));
+    let own = share.ask(100);
+    for calls in [0, 100] {
+        share.store.begin(&share.model, &remembered, 2);
+        let seen = share.store.inspect(&share.model).await.unwrap();
+        assert_eq!(seen.get(Dimension::Combined).used, 9_600 + calls);
+        assert_eq!(seen.lanes[1].used.combined, 4_800);
+        assert_eq!(share.reserve(&own).await, Decision::Granted);
+    }
+    share.advance(Duration::from_secs(60));
+    let seen = share.store.inspect(&share.model).await.unwrap();
+    assert_eq!(seen.get(Dimension::Combined).used, 0, "in the order of time");
+}
+
 /// No call goes before the use that filled the window leaves it.
 #[tokio::test]
 async fn alone_a_worker_remembers_a_full_window() {

@@ -189,15 +189,19 @@ impl Mechanism {
         self.enter(id.to_owned(), entry);
     }
 
-    /// Starts from a quota with these amounts drawn and in the window, as if it had been used
-    /// evenly.
+    /// Starts from a quota with these amounts drawn and in the window, as if its lanes had used it
+    /// evenly. They include what this process has reported.
     pub(crate) fn begin_with(&mut self, terms: &Terms<'_>, drawn: &Units, total: &Units) {
         self.drawn = *drawn;
+        let is_known = |it: &Entry| it.handed_over && it.condition == Condition::Settled;
+        let known: Vec<_> = self.entries.extract_if(|_, entry| is_known(entry)).collect();
+        known.iter().for_each(|(_, entry)| self.add(entry, -1.0));
+        self.ledger.retain(|(_, id)| self.entries.contains_key(id));
         let (count, now) = (terms.numbers.walk, self.at);
         for back in (0..index(count)).rev() {
             let entry = Entry {
                 admitted: now - terms.window * float(back as u64) / count,
-                lane: 0,
+                lane: back % self.lanes.len(),
                 condition: Condition::Settled,
                 amounts: total.map(|total| total / count),
                 progress: 0.0,
@@ -207,6 +211,7 @@ impl Mechanism {
             };
             self.enter(format!("before:{now}:{back}"), entry);
         }
+        self.ledger.make_contiguous().sort_by(|one, next| one.0.total_cmp(&next.0));
     }
 
     /// Use that has not been reported to the fleet yet, by lane.
