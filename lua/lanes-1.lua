@@ -7,16 +7,17 @@ Guarantees
     order given.
 
 Keys
-  KEYS[1] lanes  hash: lane → its number, share and ceiling, with a space between
+  KEYS[1] lanes  hash: lane → its number, share, ceiling, and when it was last named in seconds,
+                 with a space between
 
 Arguments: text
   ARGV[1] life: whole seconds after which an unnamed lane is forgotten
   then for each of the program's lanes its name, share, ceiling, and the number that the program has
   for it, 0 for none
 
-Reply: lane, its value, lane, its value, … in no order
+Reply: lane, its number, share and ceiling with a space between, lane, … in no order
 ]]
-local MOST_LANES, NUMBERED = 200, '^(%d+) '
+local MOST_LANES, KEPT = 200, '^((%d+) %S+ %S+) (%d+)$'
 local life = tonumber(ARGV[1])
 if #ARGV < 5 or (#ARGV - 1) % 4 ~= 0 or not life or life < 1 then
   return redis.error_reply('TIDEGATE wants a life of at least 1 second, then 4 words for each lane')
@@ -32,11 +33,15 @@ for index = 2, #ARGV, 4 do
     return redis.error_reply('TIDEGATE argument ' .. index .. ' and the next must be ' .. wanted)
   end
 end
-local known, taken, count = {}, {}, 0
-local all = redis.call('HGETALL', KEYS[1])
+local known, taken, count, values = {}, {}, 0, {}
+local all, now = redis.call('HGETALL', KEYS[1]), redis.call('TIME')[1]
 for index = 1, #all, 2 do
-  local number = tonumber(string.match(all[index + 1], NUMBERED) or 0)
-  known[all[index]], taken[number], count = number, true, count + 1
+  local value, digits, named = string.match(all[index + 1], KEPT)
+  if value and now - named < life then
+    local number = tonumber(digits)
+    known[all[index]], taken[number], count = number, true, count + 1
+    values[all[index]] = value
+  end
 end
 for index = 2, #ARGV, 4 do
   count = count + (known[ARGV[index]] and 0 or 1)
@@ -58,8 +63,17 @@ for index = 2, #ARGV, 4 do
     number = wanted > 0 and not taken[wanted] and wanted or lowest_free()
     known[name], taken[number] = number, true
   end
-  local kept = string.format('%d %s %s', number, ARGV[index + 1], ARGV[index + 2])
-  redis.call('HSET', KEYS[1], name, kept)
+  values[name] = string.format('%d %s %s', number, ARGV[index + 1], ARGV[index + 2])
+  redis.call('HSET', KEYS[1], name, values[name] .. ' ' .. now)
+end
+for index = 1, #all, 2 do
+  if not values[all[index]] then
+    redis.call('HDEL', KEYS[1], all[index])
+  end
 end
 redis.call('EXPIRE', KEYS[1], life)
-return redis.call('HGETALL', KEYS[1])
+local reply = {}
+for name, value in pairs(values) do
+  reply[#reply + 1], reply[#reply + 2] = name, value
+end
+return reply

@@ -132,10 +132,37 @@ async fn numbers_outlive_a_redis_that_loses_them() {
 async fn the_first_numbers_are_the_ranks() {
     let Some(server) = Redis::start() else { return };
     Worker::new(&server, "lanes", ours()).takes("a", "interactive", 10).await;
-    let number = |lane: &str| -> String {
-        redis::cmd("HGET").arg("lanes:v1:lanes").arg(lane).query(&mut server.connection()).unwrap()
+    let number = |lane: &str| {
+        let kept: String = redis::cmd("HGET")
+            .arg("lanes:v1:lanes")
+            .arg(lane)
+            .query(&mut server.connection())
+            .unwrap();
+        kept.rsplit_once(' ').unwrap().0.to_owned()
     };
     assert_eq!(["batch", "interactive", "standard"].map(number), ["1 0.1 1", "2 0.6 1", "3 0.3 1"]);
+}
+
+/// A lane that no program names any more makes room, though others are named.
+#[test]
+fn a_lane_is_forgotten_after_its_life() {
+    let Some(server) = Redis::shared() else { return };
+    let key = format!("{}:v1:lanes", unique("lanes"));
+    let script = common::joined("lanes-1");
+    let name = |words: &[&str]| -> Vec<String> {
+        let mut command = redis::cmd("EVAL");
+        command.arg(&script).arg(1).arg(&key).arg(words);
+        command.query(&mut server.connection()).unwrap()
+    };
+    name(&["2", "old", "1", "1", "0"]);
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while name(&["2", "kept", "1", "1", "0"]).len() > 2 {
+        assert!(std::time::Instant::now() < deadline, "the lane is kept");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let mut all = name(&["2", "new", "0.5", "1", "0", "kept", "1", "1", "0"]);
+    all.sort();
+    assert_eq!(all, ["1 0.5 1", "2 1 1", "kept", "new"], "its number is free");
 }
 
 #[test]
