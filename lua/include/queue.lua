@@ -141,8 +141,8 @@ local function save_queue(state, quota, queue, now)
     end
   end
   -- Delete last: a hash that is empty in between would lose its time to live.
-  if #gone > 0 then
-    redis.call('HDEL', queue.key, unpack(gone))
+  for first = 1, #gone, WALK do
+    redis.call('HDEL', queue.key, unpack(gone, first, math.min(first + WALK - 1, #gone)))
   end
   if queue.is_new or now - state[KEPT] >= quota[WINDOW] * HALF then
     redis.call('PEXPIRE', queue.key, HOUR / MILLISECOND)

@@ -16,6 +16,26 @@ async fn after_a_silence_the_first_call_finds_the_window_empty() {
     assert_eq!(rig.reserve(&rig.ask(5_000)).await, Decision::Granted);
 }
 
+/// Eight thousand tenants have left a lane.
+#[tokio::test]
+async fn tenants_that_left_are_forgotten_however_many_they_are() {
+    let prefix = unique("test");
+    let Some(rig) = in_redis(simple(1_000), &prefix) else { return };
+    rig.settled_down().await;
+    let mut connection = Redis::shared().unwrap().connection();
+    let key = format!("{prefix}:v1:{{test:model}}:tenants:1");
+    let line = [1e6_f64.to_le_bytes(), 1e6_f64.to_le_bytes()].concat();
+    let mut lines = redis::cmd("HSET");
+    lines.arg(&key);
+    for tenant in 0..8_200 {
+        lines.arg(tenant).arg(&line[..]);
+    }
+    lines.exec(&mut connection).unwrap();
+    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted);
+    let left: usize = redis::cmd("HLEN").arg(&key).query(&mut connection).unwrap();
+    assert_eq!(left, 1);
+}
+
 #[tokio::test]
 async fn a_flushed_server_lets_no_burst_through() {
     let prefix = unique("test");
