@@ -10,7 +10,7 @@ use bytes::Bytes;
 use common::Dice;
 use serde_json::json;
 use tidegate_documents::{
-    Limits, Reader, Unreadable,
+    Limits, Reader,
     confined::Part,
     tables::{DecodedRows, RowRequest},
 };
