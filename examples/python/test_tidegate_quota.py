@@ -84,7 +84,7 @@ class Waiting(unittest.TestCase):
         answers = [Answer(2, 4_000_000, 6, 0, 77, 5, 0, 0), Answer(2, 60_000_000, 6, 0, 77, 5, 0, 0)]
         with mock.patch.object(self.quota, "reserve", side_effect=answers), self.assertRaises(Refused) as refused:
             self.quota.admit("a", max_wait=30.0)
-        self.assertEqual(self.sleeps.call_args.args[0], 3.0)
+        self.assertEqual(self.sleeps.call_args.args[0], 3.8)
         self.assertEqual((refused.exception.ticket, refused.exception.wait), (Ticket(77, 5), 60.0))
 
     def test_what_never_fits_is_not_waited_for(self) -> None:

@@ -210,11 +210,11 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_checked_as_temporal_does() {
+    fn an_id_is_checked() {
         assert_eq!(parse_id("a b"), Ok("a b".to_owned()));
-        assert!(parse_id(&"x".repeat(1_000)).is_ok());
-        for wrong in ["".to_owned(), "x".repeat(1_001), "ä".repeat(501)] {
-            assert_eq!(parse_id(&wrong), Err("write an id of 1 to 1000 bytes".to_owned()));
+        assert!(parse_id(&"x".repeat(LONGEST_BATCH_ID)).is_ok());
+        for wrong in ["".to_owned(), "x".repeat(LONGEST_BATCH_ID + 1), "ä".repeat(501)] {
+            assert_eq!(parse_id(&wrong), Err("write an id of 1 to 900 bytes".to_owned()));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pyo3::{IntoPyObjectExt as _, exceptions::PyValueError, prelude::*};
+use pyo3::{IntoPyObjectExt as _, prelude::*};
 use tidegate_calls::{
     Attempt, Guard,
     attempt::Patience,
@@ -25,7 +25,7 @@ use crate::{
     pending::{Made, Pending},
     permit,
     quota::Quota,
-    runtime::runtime,
+    runtime::{bad, runtime},
 };
 
 /// One model, asked behind a quota.
@@ -70,7 +70,9 @@ impl Caller {
         let url = base_url.unwrap_or_else(|| vendor.base_url("us-east-1"));
         if url.is_empty() {
             let provider = model.provider();
-            return Err(bad(format!("\"{provider}\" has no host for all accounts; state its base_url")));
+            return Err(bad(format!(
+                "\"{provider}\" has no host for all accounts; state its base_url"
+            )));
         }
         let url = url.parse().map_err(|error| bad(format!("base_url \"{url}\": {error}")))?;
         let settings = Settings::new(vendor, url);

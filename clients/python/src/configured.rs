@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pyo3::{exceptions::PyValueError, prelude::*};
+use pyo3::prelude::*;
 use tidegate_providers::Vendor;
 use tidegate_quota::{ConfiguredLimits, Lanes, ModelQuota, Share, configured_limits::Algorithm};
 use tidegate_types::{Charge, Lane};
 
-use crate::listener::vendor;
+use crate::{listener::vendor, runtime::bad};
 
 /// One model's section.
 #[derive(FromPyObject)]

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pyo3::{IntoPyObjectExt as _, exceptions::PyValueError, prelude::*, types::PyDict};
+use pyo3::{IntoPyObjectExt as _, prelude::*, types::PyDict};
 use tidegate_calls::{Attempt, Backoff, Guard, attempt::Patience, budget::Budgets, gates::Held};
 use tidegate_quota::{Options, Refused, Request, Ticket, come_back};
 use tidegate_types::{Lane, ModelId, Tenant};
@@ -11,7 +11,7 @@ use crate::{
     configured::{Model, lanes},
     pending::{Made, Pending},
     permit::Permit,
-    runtime::runtime,
+    runtime::{bad, runtime},
 };
 
 /// A limiter over some models.

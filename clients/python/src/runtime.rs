@@ -1,12 +1,20 @@
-//! The threads that all limiters of this process share.
+//! What all limiters of this process share: the threads, and the error for a wrong argument.
 
 use std::sync::OnceLock;
 
-use pyo3::{PyResult, exceptions::PyRuntimeError};
+use pyo3::{
+    PyErr, PyResult,
+    exceptions::{PyRuntimeError, PyValueError},
+};
 use tokio::runtime::{Builder, Runtime};
 
 /// Two carry thousands of waits: what they do is to speak with Redis.
 const THREADS: usize = 2;
+
+/// The error for an argument that cannot be used.
+pub(crate) fn bad(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
 
 pub(crate) fn runtime() -> PyResult<&'static Runtime> {
     static SHARED: OnceLock<Option<Runtime>> = OnceLock::new();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
 import time
 from pathlib import Path
@@ -74,7 +75,9 @@ def test_a_far_turn_is_told_and_kept() -> None:
     with pytest.raises(tidegate.Refused) as first, limiter.admit(MODEL, **ask):
         pass
     assert first.value.may_pass and first.value.ticket is not None
-    with pytest.raises(tidegate.Refused) as again, limiter.admit(MODEL, ticket=first.value.ticket, **ask):
+    told = pickle.loads(pickle.dumps(first.value))
+    assert (str(told), told.kind, told.wait) == (str(first.value), first.value.kind, first.value.wait)
+    with pytest.raises(tidegate.Refused) as again, limiter.admit(MODEL, ticket=list(told.ticket), **ask):
         pass
     assert again.value.ticket == first.value.ticket
 

@@ -88,6 +88,16 @@ def test_the_clients_own_transport_sends(simulator: Callable[[str], Simulator]) 
     assert quota.inspect("openai:m")["requests"] == 1
 
 
+def test_what_the_clients_own_httpx_adds_to_a_call_stays(simulator: Callable[[str], Simulator]) -> None:
+    httpx = pytest.importorskip("httpx")
+    provider, sent = simulator(STRICT), []
+    own = httpx.Client(headers={"x-gateway": "1"}, params={"tenant": "t"}, event_hooks={"request": [sent.append]})
+    client = openai.OpenAI(base_url=f"{provider.url}/v1", api_key="sk-x", http_client=own)
+    asked(tidegate.limit(client, tidegate.Quota(None, LIMITS)), 1)
+    assert [request.headers["x-gateway"] for request in sent] == ["1"]
+    assert sent[0].url.params["tenant"] == "t"
+
+
 def test_any_httpx_client_can_have_the_transport(simulator: Callable[[str], Simulator]) -> None:
     httpx = pytest.importorskip("httpx")
     provider = simulator(STRICT)

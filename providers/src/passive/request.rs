@@ -69,7 +69,7 @@ fn converse(path: &str, verb: &str) -> Option<String> {
     let (before, model) = model.rsplit_once('/')?;
     let known = ["converse", "converse-stream", "invoke", "invoke-with-response-stream"];
     (before.ends_with("/model") && known.contains(&verb))
-        .then(|| model.replace("%3A", ":").replace("%3a", ":"))
+        .then(|| model.replace("%3A", ":").replace("%3a", ":").replace("%2F", "/"))
 }
 
 fn bound(body: &Value) -> Option<u64> {

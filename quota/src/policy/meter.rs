@@ -30,7 +30,8 @@ impl KnownDimension {
             // Use by our own calls shows nothing about the depth.
             self.hidden_part = 0.0;
             if self.use_of_others(reading, numbers) > numbers.close * limit {
-                self.hidden_part = missing.clamp(0.0, 1.0);
+                // A plan without any capacity would admit nothing.
+                self.hidden_part = missing.clamp(0.0, 1.0 - numbers.close);
             }
         }
         if self.visible_use(reading) >= numbers.telling * (1.0 - self.hidden_part) * limit {

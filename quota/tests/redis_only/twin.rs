@@ -1,6 +1,7 @@
 //! The scripts and the mechanism in memory agree; totals equal the ledger.
 
 use super::*;
+use crate::history::Step;
 
 /// Totals must equal the ledger, and each lane's totals its entries.
 pub(super) fn totals_equal_the_ledger(
@@ -89,4 +90,31 @@ proptest! {
             totals_equal_the_ledger(&mut connection, &prefix, used)
         })?;
     }
+}
+
+/// The meter of a limit that is spent at its own reset, by others' use, leaves a plan that both write.
+#[test]
+fn a_limit_that_is_spent_at_its_reset_leaves_a_plan() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _entered = runtime.enter();
+    let Some(shared) = in_redis(lanes_and_dimensions(), &unique("test")) else { return };
+    let local = in_memory(lanes_and_dimensions());
+    let steps = [
+        Step::Reserve { id: 22, lane: 0, input: 0, output: 0, with_ticket: false },
+        Step::Meter { id: 22, used: 1_909, limit: 1_000 },
+        Step::Advance { millis: 250 },
+        Step::Settle { id: 0, input: 0, output: 0 },
+    ];
+    runtime.block_on(async {
+        shared.settled_down().await;
+        local.settled_down().await;
+        let (mut tickets, mut twin_tickets) = (vec![None; 120], vec![None; 120]);
+        for step in &steps {
+            let said = carry_out(&shared, &mut tickets, step).await;
+            assert_eq!(said, carry_out(&local, &mut twin_tickets, step).await, "{step:?}");
+        }
+        let capacity = shared.store.inspect(&shared.model).await.unwrap();
+        let capacity = capacity.get(Dimension::Combined).plan.unwrap().capacity.value;
+        assert!(capacity > 0.0, "{capacity}");
+    });
 }

@@ -124,7 +124,7 @@ fn a_limit_that_refusals_have_cut_is_told_where_it_binds() {
         let seen = (Some((&model, &snapshot)), &held, None, &[][..]);
         let sentence = find_cause(&class, &turn, None, None, seen).sentence;
         assert!(sentence.starts_with("it waits for quota: "), "{sentence}");
-        let told = "; refusals have cut the limit to 6.0 %; it comes back by 1 % a minute";
+        let told = "; refusals have cut the limit to 6.0 %; 2.5 % of the limit come back every two minutes";
         assert_eq!(sentence.contains(told), is_told, "{sentence}");
     }
 }

@@ -472,36 +472,28 @@ async fn a_pattern_is_bounded() {
     let path = folder.path().canonicalize().unwrap();
     std::fs::write(path.join("a.txt"), "a").unwrap();
     let root = url::Url::from_directory_path(&path).unwrap();
-    let wild =
-        |part: &str, count: usize| Source::Prefix(format!("{root}{}.none", part.repeat(count)));
-    for (part, count) in [("**/", 330), ("[a-z]", 49), ("*a", 120)] {
-        let why = ids(&path, wild(part, count)).await.unwrap_err();
-        assert!(why.contains("no documents were found there"), "{why}");
-        let why = ids(&path, wild(part, 1_001)).await.unwrap_err();
-        assert!(why.contains("the pattern has") && why.contains("at most 1000 are read"), "{why}");
-    }
+    let deep = |count: usize| Source::Prefix(format!("{root}{}.none", "**/".repeat(count)));
+    let why = ids(&path, deep(330)).await.unwrap_err();
+    assert!(why.contains("no documents were found there"), "{why}");
+    let why = ids(&path, deep(1_001)).await.unwrap_err();
+    assert!(why.contains("the pattern has") && why.contains("at most 1000 are read"), "{why}");
 }
 
 /// In memory a row takes a kilobyte, however small it is in its file.
 #[tokio::test]
 async fn a_small_file_of_very_many_rows_is_cut_too() {
-    for (name, file) in [
-        ("rows.csv", format!("a\n{}", "1\n".repeat(300_000))),
-        ("rows.jsonl", "{}\n".repeat(300_000)),
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().canonicalize().unwrap();
-        let root = url::Url::from_directory_path(&path).unwrap();
-        std::fs::write(path.join(name), file).unwrap();
-        let storage = Storage::new([root.as_str()]).unwrap();
-        let output = storage.resolve(&format!("{root}out/")).unwrap();
-        let job = job(Source::Prefix(root.to_string()), Some(Records { id: None, text: None }));
-        let whole = in_pages(&storage, &job, &output, PageBudget::page()).await.unwrap();
-        assert_eq!(whole.documents.len(), 300_000, "{name}");
-        let (from, none, room) = (Cursor::default(), DocumentIds::default(), PageBudget::page());
-        let first = page(&storage, &job, &output, from, &none, room).await.unwrap();
-        assert_eq!((first.documents.len(), first.next.is_some()), (100_000, true), "{name}");
-    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let root = url::Url::from_directory_path(&path).unwrap();
+    std::fs::write(path.join("rows.csv"), format!("a\n{}", "1\n".repeat(300_000))).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let job = job(Source::Prefix(root.to_string()), Some(Records { id: None, text: None }));
+    let whole = in_pages(&storage, &job, &output, PageBudget::page()).await.unwrap();
+    assert_eq!(whole.documents.len(), 300_000);
+    let (from, none, room) = (Cursor::default(), DocumentIds::default(), PageBudget::page());
+    let first = page(&storage, &job, &output, from, &none, room).await.unwrap();
+    assert_eq!((first.documents.len(), first.next.is_some()), (100_000, true));
 }
 
 /// An output is recognised by its recorded question; a folder that only looks like one is a folder of

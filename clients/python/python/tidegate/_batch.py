@@ -32,10 +32,17 @@ class Batch:
 
     async def follow(self, every: float = 2.0) -> AsyncIterator[dict[str, Any]]:
         """Its progress, every so many seconds, until it is done."""
+        from temporalio.service import RPCError
+
         done = asyncio.ensure_future(self.done())
         try:
             while not done.done():
-                yield await self.progress()
+                try:
+                    told = await self.progress()
+                except RPCError:
+                    pass  # No worker answers; the batch goes on.
+                else:
+                    yield told
                 await asyncio.wait([done], timeout=every)
             yield done.result()
         finally:

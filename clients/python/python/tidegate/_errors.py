@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ._tidegate import Failure, Refusal
 
 
-class Refused(Exception):
+class _Pickled(Exception):
+    """Other processes raise it as it is: an ``Exception`` would be made from its message alone."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(kind: type[_Pickled], args: tuple[Any, ...]) -> _Pickled:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    return error
+
+
+class Refused(_Pickled):
     """A call was not admitted, and not made."""
 
     def __init__(self, refusal: Refusal, model: str) -> None:
@@ -26,7 +40,7 @@ class Refused(Exception):
         self.ticket = refusal.ticket
 
 
-class CallFailed(Exception):
+class CallFailed(_Pickled):
     """A provider refused or failed, in its own words. Raised by ``tidegate.temporal``, ``tidegate.map`` and
     ``Permit.answered`` alone: elsewhere errors stay what they are."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +131,7 @@ class Quota:
         lane: str | None = None,
         tenant: str | None = None,
         template: int = 0,
-        ticket: tuple[int, int] | None = None,
+        ticket: Sequence[int] | None = None,
         max_wait: float | None = None,
         name: str | None = None,
     ) -> Admission:
@@ -155,7 +155,8 @@ class Quota:
             lane=lane,
             tenant=tenant,
             template=template,
-            ticket=ticket,
+            # A broker may have turned it into a list.
+            ticket=None if ticket is None else (ticket[0], ticket[1]),
             max_wait=max_wait,
         )
         return Admission(model, self.vendor(model), pending)

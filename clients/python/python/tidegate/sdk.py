@@ -254,7 +254,7 @@ def limit(
     client: Client, quota: Quota, provider: str | None = None, *, retries: int = 0, **options: Any
 ) -> Client:
     """A client of OpenAI's or Anthropic's SDK, or boto3's for Bedrock, of which each call waits for its turn; its
-    own retries are off. boto3's is changed in place, the others' are new. Keys, base URL, headers, time-out, proxies, certificates and connections stay what they are.
+    own retries are off. boto3's is changed in place, the others' are new. Keys, base URL, headers, hooks, time-out, proxies, certificates and connections stay what they are.
 
     :param provider: the provider's name in the quota; the SDK's own, if not stated.
     :param retries: how often the SDK asks again by itself, where nothing above it does; each such call
@@ -285,7 +285,15 @@ def limit(
     # The client's own transports go on sending: proxies, certificates and bounds are theirs.
     mounts = {pattern.pattern: own and wrap(own) for pattern, own in inner._mounts.items()}
     limited = kind(
-        transport=wrap(inner._transport), mounts=mounts, timeout=inner.timeout, follow_redirects=True
+        transport=wrap(inner._transport),
+        mounts=mounts,
+        timeout=inner.timeout,
+        headers=inner.headers,
+        auth=inner.auth,
+        params=inner.params,
+        cookies=inner.cookies,
+        event_hooks=inner.event_hooks,
+        follow_redirects=inner.follow_redirects,
     )
     # It closes them when it is collected.
     limited._tidegate_sends_with = inner
