@@ -445,6 +445,24 @@ async fn a_paused_batch_can_be_cancelled() {
     .await;
 }
 
+/// Redis may be away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_ends_although_its_paused_flag_cannot_be_written() {
+    let (gate, flag) = (Gate::default(), Gate::default());
+    let fake = Fake::waiting(4, 20, &gate).with_a_flag_that_waits(&flag);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 2}))).await;
+        rig.fake.until("a full window", |calls| calls.started.len() == 2).await;
+        batch.pause().await;
+        rig.fake.until("the flag is being written", |calls| calls.marks == [true]).await;
+        batch.resume().await;
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 4);
+        assert_eq!(rig.fake.calls().marks, [true, false]);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_that_refuses_the_input_fails_the_batch_with_the_same_type_and_message() {
     with_worker(server(), Fake::without_plan(), async |rig| {

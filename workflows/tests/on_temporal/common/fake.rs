@@ -111,6 +111,7 @@ pub struct Fake {
     cannot_submit: Option<u32>,
     never_sure: bool,
     submission_gate: Option<Gate>,
+    flag_gate: Option<Gate>,
     finished: Option<Finished>,
     script: Arc<Script>,
     part_script: Arc<PartScript>,
@@ -171,6 +172,7 @@ impl Fake {
             cannot_submit: None,
             never_sure: false,
             submission_gate: None,
+            flag_gate: None,
             finished: None,
             script: Arc::new(script),
             part_script: Arc::new(|task| {
@@ -227,6 +229,11 @@ impl Fake {
     pub fn waiting(documents: u64, shard_size: u32, gate: &Gate) -> Self {
         let gate = gate.clone();
         Self::new(documents, shard_size, move |_| Act::Wait(gate.clone()))
+    }
+
+    /// Writes the paused flag only when the gate lets it through; clears it at once.
+    pub fn with_a_flag_that_waits(self, gate: &Gate) -> Self {
+        Self { flag_gate: Some(gate.clone()), ..self }
     }
 
     /// Adds pages of the plan, with their documents, which wait at this gate; `None` is a page that
@@ -466,11 +473,14 @@ impl Fake {
     #[activity(definition = markers::MarkPaused)]
     async fn mark_paused(
         self: Arc<Self>,
-        _ctx: ActivityContext,
+        ctx: ActivityContext,
         mark: MarkPaused,
     ) -> Result<(), ActivityError> {
         self.note(|calls| calls.marks.push(mark.paused));
-        Ok(())
+        match self.flag_gate.as_ref().filter(|_| mark.paused) {
+            Some(gate) => wait(&ctx, gate).await,
+            None => Ok(()),
+        }
     }
 
     #[activity(definition = markers::SealShard)]
