@@ -112,7 +112,7 @@ local function limit_in_flight(state, quota, lane, ahead, work, obstacle)
   if ahead > 0 then
     hold = over > 0 and hold or BY_TURN
     local each = math.max(work, mean_work(state) or 0)
-    over = over + math.max(1, each > 0 and math.floor(ahead / each + HALF) or 1)
+    over = over + math.max(1, each > 0 and math.floor(ahead / each + 0.5) or 1)
   end
   if over > 0 then
     local wait = over * state[LATENCY] / limit

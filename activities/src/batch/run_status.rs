@@ -3,7 +3,8 @@
 use temporalio_client::{
     Client, ClientOptions, NamespacedClient, UntypedWorkflow, WorkflowDescribeOptions,
     WorkflowExecutionInfo, WorkflowExecutionStatus, WorkflowHandle,
-    errors::WorkflowInteractionError, tonic::IntoRequest,
+    errors::WorkflowInteractionError,
+    tonic::{Code, IntoRequest},
 };
 use temporalio_common::protos::temporal::api::{
     enums::v1::IndexedValueType, operatorservice::v1::ListSearchAttributesRequest,
@@ -27,7 +28,7 @@ struct Described {
 /// # Errors
 /// `Transient` while the server cannot answer.
 pub async fn has_ended(client: Client, batch: Holder) -> Result<bool, Failure> {
-    let Some(client) = in_namespace(client, &batch.namespace).await else { return Ok(false) };
+    let Some(client) = in_namespace(client, &batch).await? else { return Ok(false) };
     let Some(latest) = describe(&client, &batch, None).await? else { return Ok(true) };
     if !latest.is_open {
         return Ok(true);
@@ -41,16 +42,32 @@ pub async fn has_ended(client: Client, batch: Holder) -> Result<bool, Failure> {
     Ok(own.is_none_or(|own| own.first_run != latest.first_run))
 }
 
-/// The client for a namespace; `None` if the server does not show it.
-async fn in_namespace(client: Client, namespace: &str) -> Option<Client> {
-    if client.namespace() == namespace {
-        return Some(client);
+/// The client for the namespace of a batch; `None` if the server does not show that namespace.
+async fn in_namespace(client: Client, batch: &Holder) -> Result<Option<Client>, Failure> {
+    let namespace = &batch.namespace;
+    if client.namespace() == *namespace {
+        return Ok(Some(client));
     }
-    let request =
-        DescribeNamespaceRequest { namespace: namespace.to_owned(), ..Default::default() };
+    let request = DescribeNamespaceRequest { namespace: namespace.clone(), ..Default::default() };
     let mut service = client.connection().workflow_service();
-    service.describe_namespace(request.into_request()).await.ok()?;
-    Client::new(client.connection().clone(), ClientOptions::new(namespace).build()).ok()
+    match service.describe_namespace(request.into_request()).await {
+        Ok(_) => {
+            let options = ClientOptions::new(namespace.as_str()).build();
+            let client = Client::new(client.connection().clone(), options);
+            client.map(Some).map_err(|error| not_told(batch, error))
+        }
+        Err(status) => match status.code() {
+            Code::NotFound | Code::PermissionDenied | Code::Unauthenticated => Ok(None),
+            _ => Err(not_told(batch, status)),
+        },
+    }
+}
+
+fn not_told(batch: &Holder, error: impl std::fmt::Display) -> Failure {
+    Failure::transient(format!(
+        "Temporal does not say whether the batch \"{}\" still runs: {error}",
+        batch.workflow
+    ))
 }
 
 /// Describes a run; returns `None` if the workflow no longer exists.
@@ -80,10 +97,7 @@ async fn describe(
             }))
         }
         Err(WorkflowInteractionError::NotFound(_)) => Ok(None),
-        Err(error) => Err(Failure::transient(format!(
-            "Temporal does not say whether the batch \"{}\" still runs: {error}",
-            batch.workflow
-        ))),
+        Err(error) => Err(not_told(batch, error)),
     }
 }
 

@@ -39,7 +39,7 @@ impl Mechanism {
         if ahead > 0.0 {
             hold = if over > 0.0 { hold } else { Hold::Turn };
             let each = self.mean_work().map_or(work, |mean| mean.max(work));
-            let before = (ahead / each + terms.numbers.half).floor();
+            let before = (ahead / each + 0.5).floor();
             over += if each > 0.0 { before.max(1.0) } else { 1.0 };
         }
         if over > 0.0 {
