@@ -9,7 +9,7 @@
 //!          given back       stays charged: the provider may have done the work
 //! ```
 
-use std::{borrow::Cow, time::Instant};
+use std::time::Instant;
 
 use tidegate_providers::{Charged, Error, Kind, Observed, Provider};
 use tidegate_quota::{Permit, Request, intake::QueuedAttempt};
@@ -174,66 +174,66 @@ impl Sent {
         if let Charged::Usage(usage) = &error.charged {
             attempt.discard(Spend::of_tokens(usage, holds.cost_usd(usage)));
         }
-        let mut settled_as = Cow::Borrowed(error);
-        let faults = attempt.faults();
-        let no_such_request = || {
-            let (model, run, now) = (&request.model, &attempt.run, Instant::now());
-            guard.gates.unknown_models.refused(model, run, error, faults, now)
-        };
-        let failure = match error.kind {
-            Kind::Unauthorized
-                if guard.gates.accounts.doubts.has_answered(&request.model, Instant::now())
-                    && guard.gates.keys.is_about_the_document(
-                        &request.model,
-                        attempt.document(),
-                        error,
-                    ) =>
-            {
-                Failure::document_forbidden(&request.model, &error.message, faults)
-            }
-            Kind::Unauthorized => {
-                guard.gates.keys.refused(&request.model, &attempt.run, error, key, Instant::now())
-            }
-            Kind::UnknownModel | Kind::Unsupported | Kind::InvalidRequest => no_such_request(),
-            Kind::OutputCapTooLarge => {
-                let asked = u32::try_from(request.max_output_tokens).unwrap_or(u32::MAX);
-                match guard.learned_caps.lower(&request.model, asked, &error.message) {
-                    Some(cap) => Failure::bound_too_large(&error.message, cap),
-                    None => no_such_request(),
-                }
-            }
-            Kind::QuotaExhausted => {
-                let account = (&request.model, None);
-                match guard.gates.accounts.doubts.refused(account, &error.message, Instant::now()) {
-                    Some(failure) if faults < MAX_FAULTS => {
-                        // No verdict yet: the call is settled like any failed call.
-                        settled_as.to_mut().kind = Kind::Transient;
-                        failure
-                    }
-                    _ => Failure::from_provider(error, &attempt.question_counts()),
-                }
-            }
-            // The provider itself validated the answer. One more call is made, as after our own
-            // validation.
-            Kind::InvalidOutput
-                if error.status.is_some_and(|status| status >= 400)
-                    && faults < MAX_INVALID_OUTPUTS =>
-            {
-                Failure::from_provider(error, &attempt.question_counts()).at_once()
-            }
-            // Only time or an operator can resolve it; until then the circuit holds the documents.
-            Kind::Unreachable => Failure::transient(&error.message),
-            _ => Failure::from_provider(error, &attempt.question_counts()),
-        };
+        let (failure, settled_as) = find_failure(&guard, &attempt, &request, error, key);
         attempt.record_failure(failure.kind);
         if lets_in(error) {
             guard.gates.keys.accepted(&request.model);
         }
         // A 429 without a Retry-After closes the gate for that long.
+        let settled_as = Error { kind: settled_as, ..error.clone() };
         settle::failed(permit, &settled_as, guard.backoff.base).await;
         holds.settle_failure(&error.charged).await;
         failure
     }
+}
+
+/// The failure of a call, and the kind of error as which it is settled. Learns from the error what
+/// the guard knows of keys, accounts, models and their caps.
+fn find_failure(
+    guard: &Guard,
+    attempt: &Attempt,
+    request: &Request,
+    error: &Error,
+    key: KeyNow<'_>,
+) -> (Failure, Kind) {
+    let (model, now, faults) = (&request.model, Instant::now(), attempt.faults());
+    let from_provider = || Failure::from_provider(error, &attempt.question_counts());
+    let no_such_request =
+        || guard.gates.unknown_models.refused(model, &attempt.run, error, faults, now);
+    let failure = match error.kind {
+        Kind::Unauthorized
+            if guard.gates.accounts.doubts.has_answered(model, now)
+                && guard.gates.keys.is_about_the_document(model, attempt.document(), error) =>
+        {
+            Failure::document_forbidden(model, &error.message, faults)
+        }
+        Kind::Unauthorized => guard.gates.keys.refused(model, &attempt.run, error, key, now),
+        Kind::UnknownModel | Kind::Unsupported | Kind::InvalidRequest => no_such_request(),
+        Kind::OutputCapTooLarge => {
+            let asked = u32::try_from(request.max_output_tokens).unwrap_or(u32::MAX);
+            let cap = guard.learned_caps.lower(model, asked, &error.message);
+            cap.map_or_else(no_such_request, |cap| Failure::bound_too_large(&error.message, cap))
+        }
+        Kind::QuotaExhausted => {
+            let account = (model, None);
+            match guard.gates.accounts.doubts.refused(account, &error.message, now) {
+                // No verdict yet: the call is settled like any failed call.
+                Some(failure) if faults < MAX_FAULTS => return (failure, Kind::Transient),
+                _ => from_provider(),
+            }
+        }
+        // The provider itself validated the answer. One more call is made, as after our own
+        // validation.
+        Kind::InvalidOutput
+            if error.status.is_some_and(|status| status >= 400) && faults < MAX_INVALID_OUTPUTS =>
+        {
+            from_provider().at_once()
+        }
+        // Only time or an operator can resolve it; until then the circuit holds the documents.
+        Kind::Unreachable => Failure::transient(&error.message),
+        _ => from_provider(),
+    };
+    (failure, error.kind)
 }
 
 /// Whether a failure shows that the key is good. A provider accepts the key when it refuses the

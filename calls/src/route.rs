@@ -400,12 +400,12 @@ mod tests {
     #[test]
     fn a_document_goes_on_after_so_many_refusals_or_when_a_model_is_gone() {
         let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), CallState::default());
-        let paused = Refused::Paused {
+        let closed = Refused::GateClosed {
             model: "a:1".parse().unwrap(),
             wait: Duration::from_secs(50),
             ticket: Ticket { epoch: 1, position: 1 },
         };
-        let wait = Failure::refused(&paused);
+        let wait = Failure::refused(&closed);
         let another = |retry| matches!(retry, Retry::After(delay) if delay <= REROUTED);
         let route = route(&["a:1", "b:2"], &[]);
         let refused = attempt();

@@ -82,7 +82,7 @@ async fn a_429_closes_the_gate_for_the_next_call() {
     let seen = stage.quota.inspect(&stage.model).await.unwrap();
     assert_eq!(seen.reason, "rate_limited");
     let next = stage.quota.admit(&Request::once(stage.model.clone()).tokens(1, 1)).await;
-    let Err(Refused::Paused { wait, .. }) = next else { unreachable!("the gate is closed") };
+    let Err(Refused::GateClosed { wait, .. }) = next else { unreachable!("the gate is closed") };
     assert!(wait > Duration::from_secs(10), "{wait:?}");
 }
 

@@ -177,11 +177,11 @@ impl<'a> Admission<'a> {
                 self.ask.ticket = Some(ticket);
                 Refused::Wait { model, wait, hold, deficit, ticket, turn }
             }
-            Decision::Paused { wait, ticket } => {
+            Decision::GateClosed { wait, ticket } => {
                 metrics::count_denial(&model, Hold::Gate.name());
                 self.shared().record_wait(self.model, &self.request.lane, &self.ask, wait);
                 self.ask.ticket = Some(ticket);
-                Refused::Paused { model, wait: wait + self.jitter(), ticket }
+                Refused::GateClosed { model, wait: wait + self.jitter(), ticket }
             }
             Decision::Exhausted { wait, day } => {
                 let bound = if day.is_some() { "day" } else { Hold::Gate.name() };
@@ -232,7 +232,7 @@ impl<'a> Admission<'a> {
         let longest = self.shared().options.max_slot_wait;
         let (wait, sleep, most) = match *refused {
             Refused::Wait { wait, .. } => (wait, come_back::in_place(wait), longest),
-            Refused::Paused { wait, .. } => (wait, wait, longest.min(MAX_PAUSE_IN_PLACE)),
+            Refused::GateClosed { wait, .. } => (wait, wait, longest.min(MAX_PAUSE_IN_PLACE)),
             _ => return None,
         };
         (self.started.elapsed() + wait <= self.patience(most)).then_some(sleep)

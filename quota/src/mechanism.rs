@@ -260,7 +260,7 @@ impl Mechanism {
             let ticket = Ticket { epoch: self.epoch, position: whole(position.turn) + 1 };
             let turn = duration(obstacle.wait);
             return match obstacle.hold {
-                Hold::Gate => Decision::Paused { wait: turn, ticket },
+                Hold::Gate => Decision::GateClosed { wait: turn, ticket },
                 hold => {
                     let wait = duration(self.spread_wait(terms, ask.lane, obstacle.wait));
                     let deficit = whole(obstacle.over.ceil());

@@ -29,7 +29,7 @@ pub enum Refused {
     /// The gate is closed for the whole fleet. Come back after `wait`, which already includes a
     /// random part.
     #[error("the gate of {model} is closed for {}; `tidegate quota {model}` says why", format_wait(*.wait))]
-    Paused {
+    GateClosed {
         /// The requested model.
         model: ModelId,
         /// Time until it is worth asking again, the random part included.
@@ -95,7 +95,7 @@ impl Refused {
     /// useless here.
     pub fn comes_back(&self) -> Option<(Duration, Option<Ticket>)> {
         match *self {
-            Self::Wait { wait, ticket, .. } | Self::Paused { wait, ticket, .. } => {
+            Self::Wait { wait, ticket, .. } | Self::GateClosed { wait, ticket, .. } => {
                 Some((wait, Some(ticket)))
             }
             Self::Undecided { wait, ticket, .. } => Some((wait, ticket)),

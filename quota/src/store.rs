@@ -114,7 +114,7 @@ pub enum Decision {
         turn: Duration,
     },
     /// The gate is closed.
-    Paused {
+    GateClosed {
         /// Time until it opens.
         wait: Duration,
         /// Keeps the turn.

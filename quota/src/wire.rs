@@ -201,7 +201,7 @@ fn read_decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Err
             ticket,
             turn: Duration::from_micros(unsigned(turn)),
         },
-        (3, Some(ticket)) => Decision::Paused { wait, ticket },
+        (3, Some(ticket)) => Decision::GateClosed { wait, ticket },
         (4, _) => Decision::Never {
             dimension: Dimension::from_code(hold).ok_or_else(|| unknown_reply(reply))?,
             capacity: unsigned(deficit),

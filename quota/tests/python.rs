@@ -101,7 +101,7 @@ fn written(decision: &Decision) -> String {
                 ticket.position
             )
         }
-        Decision::Paused { wait, ticket } => {
+        Decision::GateClosed { wait, ticket } => {
             format!("paused {} - 0 {} {}", wait.as_micros(), ticket.epoch, ticket.position)
         }
         Decision::Never { capacity, .. } => format!("never 0 - {capacity} 0 0"),
@@ -330,7 +330,10 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
     assert_eq!(python.send_order("refused b 30"), "ok");
     let refused = rust.reserve(&rust.ask(10)).await;
     let wait = Duration::from_secs(30);
-    assert!(matches!(refused, Decision::Paused { wait: told, .. } if told == wait), "{refused:?}");
+    assert!(
+        matches!(refused, Decision::GateClosed { wait: told, .. } if told == wait),
+        "{refused:?}"
+    );
     assert_eq!(rust.store.inspect(&rust.model).await.unwrap().reason, "429");
 
     // The next program with a policy that settles a call gets what Python has logged.
@@ -513,7 +516,7 @@ async fn a_pause_by_python_stops_a_rust_quota() {
     python.send_order("refused p 45");
     let refused = quota.admit(&Request::new(id, "after").tokens(1, 0)).await.unwrap_err();
     assert!(
-        matches!(&refused, Refused::Paused { wait, .. } if *wait > Duration::from_secs(40)),
+        matches!(&refused, Refused::GateClosed { wait, .. } if *wait > Duration::from_secs(40)),
         "{refused}"
     );
 }

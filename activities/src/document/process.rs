@@ -21,6 +21,7 @@ use crate::{
         request,
     },
     failure::Failure,
+    fingerprint::Fingerprint,
     metrics,
     output::{
         job::{Document, Shard},
@@ -56,23 +57,21 @@ pub async fn process(
         }
         ExistingResult::Open(open) => open,
     };
+    let place = (&location, instead_of);
     pending_writes.check_spooled(attempt)?;
     if updated {
         attempt.mark_updated();
     }
     if let Some(lines) = &shard.job.lines {
         let answer = request::answer(services, attempt, &shard, lines, document);
-        let result = Box::pin(answer).await?.of_activity(attempt);
-        pending_writes.write(attempt, &result.bought(&location, instead_of)?).await?;
+        let result = keep(services, attempt, Box::pin(answer).await?, place).await?;
         metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
         return Ok(result.outcome(attempt));
     }
     let extracted = match read_content(services, attempt, &shard, task, &document, raw).await? {
         Reading::Content(extracted) => *extracted,
         Reading::Bought(result) => {
-            let result = result.of_activity(attempt);
-            pending_writes.write(attempt, &result.bought(&location, instead_of)?).await?;
-            return Ok(result.outcome(attempt));
+            return Ok(keep(services, attempt, *result, place).await?.outcome(attempt));
         }
     };
     if let Content::Text(text) = &extracted.content
@@ -94,25 +93,11 @@ pub async fn process(
             Ok(Outcome::Escalates) => {
                 forget(attempt, &refused).await;
                 let (spend, cuts) = (attempt.spent(), attempt.state().document.cuts);
-                let escalates = true;
-                return Ok(DocumentOutcome {
-                    escalates,
-                    spend,
-                    cuts,
-                    ..DocumentOutcome::default()
-                });
+                let outcome = DocumentOutcome { spend, cuts, ..DocumentOutcome::default() };
+                return Ok(DocumentOutcome { escalates: true, ..outcome });
             }
             Err(failure) => {
-                let Extracted { content, version, parsed, pages, .. } = &extracted;
-                if let Content::Text(text) = content
-                    && *parsed
-                    && failure.is_retried()
-                {
-                    earlier::save(attempt, &shard, task, (text, pages), version).await;
-                }
-                if !failure.is_retried() {
-                    earlier::forget_text(attempt, &shard, task).await;
-                }
+                keep_text_for_retry(attempt, &shard, task, &extracted, &failure).await;
                 return Err(failure);
             }
         };
@@ -120,8 +105,7 @@ pub async fn process(
     let Extracted { content, held, .. } = extracted;
     drop((content, held));
     offer(services, &result).await;
-    let result = result.of_activity(attempt);
-    pending_writes.write(attempt, &result.bought(&location, instead_of)?).await?;
+    let result = keep(services, attempt, result, place).await?;
     forget(attempt, &refused).await;
     if attempt.state().document.checked > 0 {
         check::remove_state(&check::location(&shard, &document)).await;
@@ -129,6 +113,38 @@ pub async fn process(
     earlier::forget_text(attempt, &shard, task).await;
     metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
     Ok(result.outcome_beyond(attempt, spent_before))
+}
+
+/// Writes a result at its place, as this activity's; what stands there may be replaced if it is
+/// the second part of `place`.
+async fn keep(
+    services: &Services,
+    attempt: &Attempt,
+    result: DocumentResult,
+    (location, instead_of): (&Location, Option<Fingerprint>),
+) -> Result<DocumentResult, Failure> {
+    let result = result.of_activity(attempt);
+    services.pending_writes.write(attempt, &result.bought(location, instead_of)?).await?;
+    Ok(result)
+}
+
+/// After a failure that is retried, stores a text that took a parser for the next attempt; after
+/// any other, removes it.
+async fn keep_text_for_retry(
+    attempt: &Attempt,
+    shard: &Shard,
+    task: &DocumentTask,
+    extracted: &Extracted,
+    failure: &Failure,
+) {
+    let Extracted { content, version, parsed, pages, .. } = extracted;
+    match content {
+        _ if !failure.is_retried() => earlier::forget_text(attempt, shard, task).await,
+        Content::Text(text) if *parsed => {
+            earlier::save(attempt, shard, task, (text, pages), version).await;
+        }
+        _ => {}
+    }
 }
 
 /// The outcome of reading a document.

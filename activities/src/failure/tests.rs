@@ -200,7 +200,8 @@ fn an_open_circuit_is_come_back_to_when_it_may_be_tried() {
 fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
     let model: ModelId = "a:b".parse().unwrap();
     let ticket = Ticket { epoch: 1, position: 1 };
-    let paused = Refused::Paused { model: model.clone(), wait: Duration::from_secs(500), ticket };
+    let closed =
+        Refused::GateClosed { model: model.clone(), wait: Duration::from_secs(500), ticket };
     let details = |refused: &Refused, delay: Duration| {
         let failure = Failure::refused(refused);
         let sent =
@@ -210,7 +211,7 @@ fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
         assert!(!sent.is_non_retryable());
         failure.waits_for
     };
-    assert_eq!(details(&paused, Duration::from_secs(60)), Some(WaitsFor::Gate));
+    assert_eq!(details(&closed, Duration::from_secs(60)), Some(WaitsFor::Gate));
     let (levels, windows) = (Dimension::ALL.map(Hold::Level), Dimension::ALL.map(Hold::Window));
     let others = [Hold::InFlight, Hold::Turn, Hold::Lane, Hold::Probe];
     for hold in levels.into_iter().chain(windows).chain(others) {

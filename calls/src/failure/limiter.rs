@@ -25,7 +25,7 @@ impl Failure {
                 let delay = come_back::elsewhere(*wait);
                 Self::quota_wait(message, Retry::Turn(delay), waits_for(*hold))
             }
-            Refused::Paused { wait, .. } => {
+            Refused::GateClosed { wait, .. } => {
                 Self::quota_wait(message, Retry::After(*wait), WaitsFor::Gate)
             }
             Refused::Undecided { wait, .. } => {

@@ -184,7 +184,7 @@ impl Refusal {
                 let delay = come_back::elsewhere(*wait).min(backoff.max_quota_wait);
                 ("QuotaWait", *wait, Some(delay), Some(*ticket))
             }
-            Refused::Paused { wait, ticket, .. } => {
+            Refused::GateClosed { wait, ticket, .. } => {
                 ("QuotaWait", *wait, Some((*wait).min(backoff.max)), Some(*ticket))
             }
             Refused::Undecided { wait, ticket, .. } => {

@@ -250,7 +250,9 @@ impl<S: Virtual> Limiter for Kept<S> {
                 Decision::Wait { wait, ticket, hold, .. } => {
                     Answer::Wait { wait: micros(wait), ticket, in_turn: hold == Hold::Turn }
                 }
-                Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
+                Decision::GateClosed { wait, ticket } => {
+                    Answer::Paused { wait: micros(wait), ticket }
+                }
                 Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
                 Decision::Never { .. } if alone.is_some() => {
                     // The call is larger than the process's share: it waits for Redis.

@@ -10,7 +10,7 @@ pub(super) async fn a_pause_closes_the_gate_and_never_gets_shorter<S: Store>(rig
     let decision = rig.reserve(&rig.ask(1)).await;
     let wait = Duration::from_secs(20);
     assert!(
-        matches!(decision, Decision::Paused { wait: told, .. } if told == wait),
+        matches!(decision, Decision::GateClosed { wait: told, .. } if told == wait),
         "{decision:?}"
     );
     let snapshot = rig.store.inspect(&rig.model).await.unwrap();
@@ -46,19 +46,22 @@ pub(super) async fn a_wait_for_the_gate_is_exact<S: Store>(rig: &Rig<S>) {
     rig.store.pause(&rig.model, &pause(60).unwrap()).await.unwrap();
     let first = rig.ask(1_000);
     let decision = rig.reserve(&first).await;
-    let Decision::Paused { ticket, .. } = decision else { panic!("{decision:?}") };
+    let Decision::GateClosed { ticket, .. } = decision else { panic!("{decision:?}") };
     // A queue longer than the pause.
     for _ in 0..100 {
         rig.reserve(&rig.ask(1_000)).await;
     }
     let decision = rig.reserve(&Ask { ticket: Some(ticket), ..first }).await;
     let closed = Duration::from_secs(60);
-    assert!(matches!(decision, Decision::Paused { wait, .. } if wait == closed), "{decision:?}");
+    assert!(
+        matches!(decision, Decision::GateClosed { wait, .. } if wait == closed),
+        "{decision:?}"
+    );
 }
 
 pub(super) async fn after_a_refusal_one_call_goes_first<S: Store>(rig: &Rig<S>) {
     is_refused(rig).await;
-    assert!(matches!(rig.reserve(&rig.ask(10)).await, Decision::Paused { .. }));
+    assert!(matches!(rig.reserve(&rig.ask(10)).await, Decision::GateClosed { .. }));
     rig.advance(Duration::from_secs(20));
     let probe = rig.ask(10);
     assert_eq!(rig.reserve(&probe).await, Decision::Granted);
@@ -91,7 +94,7 @@ pub(super) async fn a_refused_probe_closes_the_gate_again<S: Store>(rig: &Rig<S>
     refused(rig, &probe, ProviderSignal::RateLimited, pause(30)).await;
     let decision = rig.reserve(&rig.ask(10)).await;
     assert!(
-        matches!(decision, Decision::Paused { wait, .. } if wait == Duration::from_secs(30)),
+        matches!(decision, Decision::GateClosed { wait, .. } if wait == Duration::from_secs(30)),
         "{decision:?}"
     );
     let after = rig.store.inspect(&rig.model).await.unwrap().factor;

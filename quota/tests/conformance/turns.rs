@@ -131,7 +131,7 @@ pub(super) async fn callers_that_never_come_back_hold_up_no_other_behind_a_close
     refused(rig, &first, ProviderSignal::RateLimited, pause(20)).await;
     for _ in 0..10 {
         let decision = rig.reserve(&rig.ask(900)).await;
-        assert!(matches!(decision, Decision::Paused { .. }), "{decision:?}");
+        assert!(matches!(decision, Decision::GateClosed { .. }), "{decision:?}");
     }
     rig.advance(Duration::from_secs(10));
     let mut ask = rig.ask(900);
@@ -140,7 +140,7 @@ pub(super) async fn callers_that_never_come_back_hold_up_no_other_behind_a_close
         rig.at(due);
         match rig.reserve(&ask).await {
             Decision::Granted => break,
-            Decision::Paused { wait, ticket } | Decision::Wait { wait, ticket, .. } => {
+            Decision::GateClosed { wait, ticket } | Decision::Wait { wait, ticket, .. } => {
                 (ask.ticket, due) = (Some(ticket), due + micros(wait));
             }
             other => panic!("{other:?}"),

@@ -195,7 +195,7 @@ impl<'a> Fleet<'a> {
                 let early = if wait > 2 * SECOND { wait / 20 * 17 } else { wait };
                 self.events.plan(self.now + early, Event::Ask(at));
             }
-            Decision::Paused { wait, ticket } => {
+            Decision::GateClosed { wait, ticket } => {
                 self.clients[at].ticket = Some(ticket);
                 self.events.plan(self.now + wait.as_micros() as Micros + jitter, Event::Ask(at));
             }
