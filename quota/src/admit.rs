@@ -66,7 +66,7 @@ impl Quota {
             let refused = match answer {
                 Ok((Decision::Granted, backend)) => return Ok(admission.into_permit(backend)),
                 Ok((decision, _)) => admission.refuse(decision).await,
-                Err(Error::Away(_)) => admission.leave_undecided(),
+                Err(Error::Away(why)) => admission.leave_undecided(why),
                 Err(error) => Refused::Outdated(error.to_string()),
             };
             let Some(sleep) = admission.time_in_place(&refused).filter(|_| !stopped) else {
@@ -213,13 +213,13 @@ impl<'a> Admission<'a> {
     }
 
     /// The refusal while Redis is away and this worker alone cannot decide.
-    fn leave_undecided(&self) -> Refused {
+    fn leave_undecided(&self, why: String) -> Refused {
         metrics::count_denial(&self.model.id, "redis_away");
         self.shared().record_wait(self.model, &self.request.lane, &self.ask, UNDECIDED);
         // A worker without a first answer from Redis has met no pause of the fleet.
         let spread = if self.shared().is_joined() { self.jitter() } else { Duration::ZERO };
         let (model, ticket) = (self.model.id.clone(), self.ask.ticket);
-        Refused::Undecided { model, wait: UNDECIDED + spread, ticket }
+        Refused::Undecided { model, wait: UNDECIDED + spread, ticket, why }
     }
 
     fn jitter(&self) -> Duration {

@@ -50,7 +50,10 @@ impl Shared {
             }
         }
         if !self.is_joined() {
-            return Err(Error::Away("it has never answered this worker".to_owned()));
+            let error = self.unreached().map(|(_, error)| error);
+            return Err(Error::Away(
+                error.unwrap_or_else(|| "it has never answered this worker".to_owned()),
+            ));
         }
         let mut share = self.share(model);
         if let Some(concurrent) = &mut share.limits.concurrent {

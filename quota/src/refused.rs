@@ -40,7 +40,7 @@ pub enum Refused {
     /// Redis is away, and this worker cannot decide alone: it has never reached Redis and does not
     /// know how many workers share the limits, or the call is larger than its own share of them.
     #[error(
-        "Redis does not answer, and {model} cannot be shared without it; next try in {}",
+        "{model} cannot be shared without Redis ({why}); next try in {}",
         format_wait(*.wait)
     )]
     Undecided {
@@ -50,6 +50,8 @@ pub enum Refused {
         wait: Duration,
         /// The ticket of an earlier refusal, if the call has one.
         ticket: Option<Ticket>,
+        /// What Redis failed with, or what this worker cannot decide.
+        why: String,
     },
     /// The provider gives nothing more before its day ends or the account is paid. Asking again
     /// before `wait` is useless.

@@ -132,7 +132,8 @@ impl Quota {
     /// programs in which nothing else waits for it.
     ///
     /// # Errors
-    /// [`Refused`] if waiting is useless.
+    /// [`Refused`] if waiting is useless; [`Refused::Undecided`] if Redis has never answered this
+    /// process, and did not for [`Options::max_slot_wait`](crate::Options::max_slot_wait).
     pub async fn admit_patiently(&self, request: &Request) -> Result<Permit, Refused> {
         self.admit_patiently_until(request, pending()).await
     }
@@ -160,9 +161,14 @@ impl Quota {
                 Err(refused) => refused,
             };
             let Some((wait, ticket)) = refused.comes_back() else { return Err(refused) };
+            let longest = self.shared.options.max_slot_wait;
+            // The address may be wrong: then no wait would end.
+            if self.shared.unreached().is_some_and(|(time, _)| time >= longest) {
+                return Err(refused);
+            }
             request.ticket = ticket;
             // Ask early: turns move up and limits are raised.
-            let wait = come_back::in_place(wait).min(self.shared.options.max_slot_wait);
+            let wait = come_back::in_place(wait).min(longest);
             tokio::select! {
                 () = &mut stop => return Err(refused),
                 () = tokio::time::sleep(wait) => {}

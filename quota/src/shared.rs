@@ -93,6 +93,8 @@ pub(crate) struct Shared {
     /// Whether Redis has ever answered: until then the number of workers that share the limits is
     /// unknown.
     joined: AtomicBool,
+    /// Until Redis answers for the first time: when it failed first, and the last error.
+    unreached: Mutex<Option<(Instant, String)>>,
     pub(crate) unheard: Unheard,
     /// Held while the use from the time without Redis is reported.
     handing_over: tokio::sync::Mutex<()>,
@@ -123,6 +125,7 @@ impl Shared {
             in_flight: Arc::default(),
             expectations: Mutex::default(),
             joined: AtomicBool::default(),
+            unreached: Mutex::default(),
             unheard: Unheard::default(),
             handing_over: tokio::sync::Mutex::default(),
         }
@@ -131,6 +134,13 @@ impl Shared {
     /// Whether this worker has ever been part of the fleet; always true without a Redis.
     pub(crate) fn is_joined(&self) -> bool {
         self.redis.is_none() || self.joined.load(Ordering::Relaxed)
+    }
+
+    /// Time since Redis failed this worker first, and its last error, if it has never answered.
+    pub(crate) fn unreached(&self) -> Option<(Duration, String)> {
+        let unreached = self.unreached.lock();
+        let (since, error) = unreached.as_ref().filter(|_| !self.is_joined())?;
+        Some((since.elapsed(), error.clone()))
     }
 
     /// Whether a call larger than this worker's share fits into the whole quota.
@@ -337,6 +347,10 @@ impl Shared {
     }
 
     pub(crate) fn record_failure(&self, error: &Error) {
+        if !self.is_joined() {
+            let why = if let Error::Away(why) = error { why.clone() } else { error.to_string() };
+            self.unreached.lock().get_or_insert_with(|| (Instant::now(), String::new())).1 = why;
+        }
         if let Error::Protocol(_) = error {
             // Redis answers for the other models.
             let Some(unlogged) = self.faults.take_unlogged(Instant::now()) else { return };

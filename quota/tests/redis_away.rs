@@ -252,6 +252,27 @@ async fn a_worker_that_never_reached_redis_waits_for_it() {
     }
 }
 
+/// A program with a wrong address is told so: nobody sees that it waits.
+#[tokio::test]
+async fn a_patient_call_ends_where_redis_was_never_reached() {
+    let Some(mut server) = Redis::start() else { return };
+    server.kill();
+    let model = model_with_lanes(limits(1_000), Lanes::single());
+    let options = Options { max_slot_wait: Duration::from_secs(1), ..Default::default() };
+    let quota = Quota::with_redis(&server.url, [model.clone()], options).unwrap();
+    let request = |name: &str| Request::new(model.id.clone(), name).tokens(1, 1);
+    for name in ["first", "second"] {
+        let (request, began) = (request(name), Instant::now());
+        let told = tokio::time::timeout(Duration::from_secs(60), quota.admit_patiently(&request));
+        let refused = told.await.expect("it ends").unwrap_err();
+        assert!(matches!(refused, Refused::Undecided { .. }), "{refused}");
+        assert!(refused.to_string().contains("without Redis (127.0.0.1:"), "{refused}");
+        assert!(name == "first" || began.elapsed() < Duration::from_secs(1), "it is known");
+    }
+    server.restart();
+    admitted(&quota, &request("third")).await.release().await;
+}
+
 /// A key of a wrong type is a fault of one model; the others stay in Redis.
 #[tokio::test]
 async fn one_models_fault_is_no_reason_to_believe_redis_away() {
