@@ -17,7 +17,7 @@ use tidegate_calls::{
 use tidegate_providers::{
     Completion, Fields, Finish, Operation, Providers, RequestFacts, Secret, Settings,
 };
-use tidegate_types::{FailureType, Lane, ModelId, Tenant};
+use tidegate_types::{FailureType, Lane, ModelId, Tenant, WaitsFor};
 use tokio::sync::watch;
 
 use crate::{
@@ -25,12 +25,12 @@ use crate::{
     pending::{Made, Pending},
     permit,
     quota::Quota,
-    runtime::{bad, runtime},
+    runtime::{Own, Process, bad},
 };
 
 /// One model, asked behind a quota.
 #[pyclass(frozen, module = "tidegate._tidegate")]
-pub(crate) struct Caller(Arc<Asking>);
+pub(crate) struct Caller(Own<Arc<Asking>>);
 
 struct Asking {
     guard: Guard,
@@ -85,8 +85,8 @@ impl Caller {
             None => settings,
         };
         let providers = Providers::new([(model.provider().to_owned(), settings)]).map_err(bad)?;
-        Ok(Self(Arc::new(Asking {
-            guard: quota.guard.clone(),
+        Ok(Self(Own::new(Arc::new(Asking {
+            guard: quota.guard.get()?.clone(),
             budgets: Arc::clone(&quota.budgets),
             providers,
             queues: Queues::default(),
@@ -95,20 +95,21 @@ impl Caller {
             lane: lane.map(Lane::new).transpose().map_err(bad)?.unwrap_or_default(),
             tenant: tenant.map(Tenant::new).transpose().map_err(bad)?.unwrap_or_default(),
             stopping: watch::Sender::new(false),
-        })))
+        }))))
     }
 
     /// Breaks all calls off, and lets no more leave.
-    fn stop(&self) {
-        self.0.stopping.send_replace(true);
+    fn stop(&self) -> PyResult<()> {
+        self.0.get()?.stopping.send_replace(true);
+        Ok(())
     }
 
     /// Asks what a body of Chat Completions says, when its turn comes; again where the provider had no
     /// room or failed, as often as a document is asked. The answer's text, or a `Failure`.
     fn ask(&self, body: &[u8]) -> PyResult<Pending> {
-        let prompt = self.0.read(body)?;
-        let asking = Arc::clone(&self.0);
-        let _inside = runtime()?.enter();
+        let asking = Arc::clone(self.0.get()?);
+        let prompt = asking.read(body)?;
+        let _inside = Process::this()?.runtime.enter();
         Pending::start(async move {
             // Looked at first: else what is broken off would make room for one that waits.
             let asked = tokio::select! {
@@ -162,8 +163,13 @@ impl Asking {
         loop {
             match caller.ask(&attempt, terms, route, question).await {
                 Ok((model, completion)) => return self.whole(prompt, model, completion),
-                // No other worker may have a better key.
-                Err(failure) if failure.kind == FailureType::Unauthorized => return Err(failure),
+                // No other worker may have a better key, or reach Redis.
+                Err(failure)
+                    if failure.kind == FailureType::Unauthorized
+                        || failure.waits_for == Some(WaitsFor::Redis) =>
+                {
+                    return Err(failure);
+                }
                 Err(failure) => {
                     faults += u32::from(!failure.benign);
                     let delay = failure.retry.delay(self.guard.backoff, faults.max(1));

@@ -15,14 +15,14 @@ use tidegate_types::Usage;
 use crate::{
     listener::{Listener, headers, vendor},
     pending::{Made, Pending},
-    runtime::runtime,
+    runtime::{Own, Process},
 };
 
 /// Leave for one call. Dropped before it was sent, it is given back; dropped after that, what was
 /// reserved stays charged.
 #[pyclass(frozen, module = "tidegate._tidegate")]
 pub(crate) struct Permit {
-    call: Mutex<Option<Call>>,
+    call: Own<Mutex<Option<Call>>>,
     backoff: Backoff,
 }
 
@@ -42,14 +42,14 @@ impl Call {
 
 impl Permit {
     pub(crate) fn new(admitted: Admitted, backoff: Backoff) -> Self {
-        Self { call: Mutex::new(Some(Call::Admitted(admitted))), backoff }
+        Self { call: Own::new(Mutex::new(Some(Call::Admitted(admitted)))), backoff }
     }
 
     fn end<F: Future<Output = Option<Failure>> + Send + 'static>(
         &self,
         end: impl FnOnce(Call) -> F,
     ) -> PyResult<Pending> {
-        let call = self.call.lock().take();
+        let call = self.call.get()?.lock().take();
         let call = call.ok_or_else(|| PyValueError::new_err("the call was settled before"))?;
         let ended = end(call);
         Pending::start(async move {
@@ -62,9 +62,9 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         // It is settled by a task of the runtime, which this thread is not in.
-        if let (Some(call), Ok(runtime)) = (self.call.get_mut().take(), runtime()) {
-            let _inside = runtime.enter();
-            drop(call);
+        if let (Ok(call), Ok(process)) = (self.call.get(), Process::this()) {
+            let _inside = process.runtime.enter();
+            drop(call.lock().take());
         }
     }
 }
@@ -78,9 +78,10 @@ async fn settled(sent: Sent, usage: Option<&Usage>, observed: &Observed) {
 #[pymethods]
 impl Permit {
     /// The request is about to leave.
-    fn sent(&self) {
-        let mut call = self.call.lock();
+    fn sent(&self) -> PyResult<()> {
+        let mut call = self.call.get()?.lock();
         *call = call.take().map(|call| Call::Sent(call.sent()));
+        Ok(())
     }
 
     /// The call is over and used this much.

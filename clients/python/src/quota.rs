@@ -2,27 +2,41 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pyo3::{IntoPyObjectExt as _, prelude::*, types::PyDict};
+use pyo3::{
+    IntoPyObjectExt as _,
+    exceptions::{PyConnectionError, PyRuntimeError},
+    prelude::*,
+    types::PyDict,
+};
 use tidegate_calls::{Attempt, Backoff, Guard, attempt::Patience, budget::Budgets, gates::Held};
-use tidegate_quota::{Options, Refused, Request, Ticket, come_back};
+use tidegate_quota::{Error, Options, Refused, Request, Ticket, come_back};
 use tidegate_types::{Lane, ModelId, Tenant};
 
 use crate::{
     configured::{Model, lanes},
     pending::{Made, Pending},
     permit::Permit,
-    runtime::{bad, runtime},
+    runtime::{Own, Process, bad},
 };
 
 /// A limiter over some models.
 #[pyclass(frozen, module = "tidegate._tidegate")]
 pub(crate) struct Quota {
-    pub(crate) guard: Guard,
+    pub(crate) guard: Own<Guard>,
     pub(crate) budgets: Arc<Budgets>,
 }
 
 fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| bad(format!("{seconds} s is no time")))
+}
+
+fn failed(error: Error) -> PyErr {
+    let told = error.to_string();
+    match error {
+        Error::Away(_) => PyConnectionError::new_err(told),
+        Error::Address(_) | Error::UnknownModel(_) => bad(told),
+        Error::Protocol(_) | Error::Outdated(_) => PyRuntimeError::new_err(told),
+    }
 }
 
 #[pymethods]
@@ -53,7 +67,7 @@ impl Quota {
             pause_ttl: seconds(pause_ttl)?,
             ..Options::default()
         };
-        let _inside = runtime()?.enter();
+        let _inside = Process::this()?.runtime.enter();
         let quota = match redis {
             Some(url) => tidegate_quota::Quota::with_redis(url, models, options).map_err(bad)?,
             None => tidegate_quota::Quota::in_memory(models, options),
@@ -63,7 +77,7 @@ impl Quota {
             max: seconds(max_backoff)?,
             max_quota_wait: seconds(max_quota_wait)?,
         };
-        Ok(Self { guard: Guard::new(quota, backoff), budgets: Arc::default() })
+        Ok(Self { guard: Own::new(Guard::new(quota, backoff)), budgets: Arc::default() })
     }
 
     /// Leave for one call: a `Permit`, or a `Refusal`. With `max_wait`, a longer wait is refused;
@@ -82,6 +96,9 @@ impl Quota {
         ticket: Option<(u64, u64)>,
         max_wait: Option<f64>,
     ) -> PyResult<Pending> {
+        let (guard, budgets) = (self.guard.get()?.clone(), Arc::clone(&self.budgets));
+        // Before a name is drawn.
+        Process::this()?;
         let model: ModelId = model.parse().map_err(bad)?;
         let attempt = name.map_or_else(Attempt::once, Attempt::alone);
         let request = Request::new(model, attempt.reservation.clone())
@@ -94,7 +111,6 @@ impl Quota {
             Some(most) => (attempt, request.max_wait(most)),
             None => (attempt.patience(Patience::Whole), request),
         };
-        let (guard, budgets) = (self.guard.clone(), Arc::clone(&self.budgets));
         let backoff = guard.backoff;
         Pending::start(async move {
             let admitted = match budgets.call_budget(&attempt, &request, None) {
@@ -116,11 +132,12 @@ impl Quota {
 
     /// What a model's quota looks like.
     fn inspect(&self, model: &str) -> PyResult<Pending> {
-        let (quota, model) = (self.guard.quota.clone(), model.parse::<ModelId>().map_err(bad)?);
+        let quota = self.guard.get()?.quota.clone();
+        let model = model.parse::<ModelId>().map_err(bad)?;
         Pending::start(async move {
             let seen = quota.inspect(&model).await;
             Box::new(move |py: Python<'_>| {
-                let seen = seen.map_err(bad)?;
+                let seen = seen.map_err(failed)?;
                 let (used, told) = (seen.used(), PyDict::new(py));
                 told.set_item("requests", used.requests)?;
                 told.set_item("input", used.input)?;
@@ -134,10 +151,10 @@ impl Quota {
 
     /// Shows the fleet that this process shares its limits, until it is cancelled.
     fn keep_alive(&self, worker: String) -> PyResult<Pending> {
-        let quota = self.guard.quota.clone();
+        let quota = self.guard.get()?.quota.clone();
         Pending::start(async move {
             let ended = quota.keep_alive(&worker, std::future::pending()).await;
-            Box::new(move |py: Python<'_>| ended.map_err(bad)?.into_py_any(py)) as Made
+            Box::new(move |py: Python<'_>| ended.map_err(failed)?.into_py_any(py)) as Made
         })
     }
 }

@@ -97,6 +97,19 @@ def test_what_never_fits_and_what_is_unknown_say_so() -> None:
         tidegate.Quota(None, {MODEL: tidegate.Limits()})
 
 
+def test_a_redis_that_was_never_reached_is_told() -> None:
+    limiter = tidegate.Quota("redis://127.0.0.1:9", {MODEL: tidegate.Limits(rpm=60)}, max_slot_wait="1s")
+    with pytest.raises(tidegate.Refused, match="127.0.0.1:9: Connection refused") as refused, limiter.admit(
+        MODEL, tokens=1, max_output=1
+    ):
+        pass
+    assert (refused.value.kind, refused.value.may_pass) == ("QuotaWait", True)
+    answers = asyncio.run(tidegate.map(["?"] * 3, model=MODEL, quota=limiter, base_url="http://127.0.0.1:9/v1"))
+    assert ["Connection refused" in str(answer) for answer in answers] == [True] * 3
+    with pytest.raises(ConnectionError, match="127.0.0.1:9"):
+        limiter.inspect(MODEL)
+
+
 def test_a_wait_that_is_cancelled_takes_nothing() -> None:
     limiter = quota(rpm=600)
 

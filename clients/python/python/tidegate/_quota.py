@@ -15,11 +15,11 @@ from ._tidegate import Quota as _Quota
 
 
 class Quota:
-    """A limiter over some models. One for each process; all with the same Redis and the same models
-    are one fleet, in whatever language.
+    """A limiter over some models. All with the same Redis and the same models are one fleet, in whatever language and
+    process; it may be made before a fork, and be sent to other processes.
 
     :param redis: as in ``tidegate.toml``: ``redis://``, ``rediss://``, cluster and sentinel; without
-        it the limits are this process's alone.
+        it the limits are each process's alone.
     :param models: each model as ``provider:model``, with its limits.
     :param vendors: whose API a provider speaks, where its name is none of a vendor's.
     :param endpoints: base URLs of providers that are not the vendor's own host.
@@ -63,18 +63,28 @@ class Quota:
         self._sections: Mapping[str, Mapping[str, Any]] = {
             name: {"base-url": url} for name, url in endpoints.items()
         }
-        self._rust = _Quota(
-            redis=redis,
-            models=stated,
-            lanes=[(name, lane.share, lane.burst) for name, lane in lane_shares.items()],
-            key_prefix=key_prefix,
-            max_slot_wait=self.max_slot_wait,
-            jitter=seconds(jitter),
-            pause_ttl=seconds(pause_ttl),
-            base_backoff=seconds(base_backoff),
-            max_backoff=seconds(max_backoff),
-            max_quota_wait=seconds(max_quota_wait),
-        )
+        self._given: dict[str, Any] = {
+            "redis": redis,
+            "models": stated,
+            "lanes": [(name, lane.share, lane.burst) for name, lane in lane_shares.items()],
+            "key_prefix": key_prefix,
+            "max_slot_wait": self.max_slot_wait,
+            "jitter": seconds(jitter),
+            "pause_ttl": seconds(pause_ttl),
+            "base_backoff": seconds(base_backoff),
+            "max_backoff": seconds(max_backoff),
+            "max_quota_wait": seconds(max_quota_wait),
+        }
+        self._made = {os.getpid(): _Quota(**self._given)}
+
+    @property
+    def _rust(self) -> _Quota:
+        """That of this process: a fork has none of its parent's threads."""
+        made = self._made.get(os.getpid())
+        return made or self._made.setdefault(os.getpid(), _Quota(**self._given))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": {}}
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str] = "tidegate.toml", **changes: Any) -> Quota:
@@ -144,7 +154,7 @@ class Quota:
         :param template: calls with the same number are alike: what they use is learned together.
         :param ticket: of an earlier refusal: keeps the turn.
         :param max_wait: seconds; a longer wait raises ``Refused``. Without it, the turn is waited for
-            however long it takes.
+            however long it takes, if Redis has ever answered this process.
         :param name: names this attempt and no other; asked again after a lost reply, it costs nothing.
         """
         pending = lambda: self._rust.admit(  # noqa: E731
@@ -162,7 +172,8 @@ class Quota:
         return Admission(model, self.vendor(model), pending)
 
     def inspect(self, model: str) -> dict[str, Any]:
-        """What is used of a model's limits in the window, and why its gate is closed."""
+        """What is used of a model's limits in the window, and why its gate is closed; ``ConnectionError`` while
+        Redis is away."""
         seen: dict[str, Any] = self._rust.inspect(model).wait()
         return seen
 
