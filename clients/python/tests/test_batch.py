@@ -31,6 +31,30 @@ def started(source: Path, **fields: Any) -> dict[str, Any]:
     return client.given
 
 
+@pytest.mark.parametrize(
+    ("stated", "read"),
+    [
+        ("my docs", "my%20docs/"),
+        ("my docs/../my docs/", "my%20docs/"),
+        ("a [1].txt", "a%20%5B1%5D.txt"),
+        ("my docs/**/x y*.md", "my%20docs/**/x y*.md"),
+        ("*.txt", "*.txt"),
+        ("new/", "new/"),
+    ],
+)
+def test_a_path_is_read_as_the_program_reads_it(
+    stated: str, read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my docs").mkdir()
+    (tmp_path / "a [1].txt").write_text("A text.")
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path.as_uri() + "/"
+    assert tidegate._batch._source(stated) == f"{root}{read}"
+    assert tidegate._batch._source(f"{tmp_path}/{stated}") == f"{root}{read}"
+    assert tidegate._batch._source("/*.md") == "file:///*.md"
+    assert tidegate._batch._source("s3://b/p/*.md") == "s3://b/p/*.md"
+
+
 def test_only_what_is_stated_goes_into_a_batch(tmp_path: Path) -> None:
     places = {"source": tmp_path.as_uri() + "/", "output": (tmp_path / "out").as_uri()}
     embeds = started(tmp_path, model="openai:text-embedding-3-small", task="embed", dimensions=256)

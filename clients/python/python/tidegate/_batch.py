@@ -4,6 +4,8 @@ the results lie where both can reach them."""
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,8 +73,25 @@ class Batch:
 
 
 def _uri(place: str | Path) -> str:
-    text = str(place)
-    return text if "://" in text else Path(text).absolute().as_uri()
+    # Without "..", which workers refuse.
+    return str(place) if "://" in str(place) else Path(os.path.abspath(place)).as_uri()
+
+
+def _folder_uri(place: str) -> str:
+    return _uri(place).removesuffix("/") + "/"
+
+
+def _source(place: str | Path) -> str:
+    """As the program reads a path to a folder, a file or a glob."""
+    text, wildcard = str(place), re.search(r"[*?[]", str(place))
+    if "://" in text:
+        return text
+    # A name may contain a bracket, too.
+    if wildcard is None or Path(text).exists():
+        return _folder_uri(text) if Path(text).is_dir() or text.endswith("/") else _uri(text)
+    begins = text.rfind("/", 0, wildcard.start()) + 1
+    # The pattern is compared with names that are not quoted.
+    return _folder_uri(text[:begins] or ".") + text[begins:]
 
 
 async def connected() -> Client:
@@ -96,7 +115,7 @@ async def run(
     id: str | None = None,
     **fields: Any,
 ) -> Batch:
-    """Starts a batch over a folder, a file or an object store's prefix, and does not wait for it.
+    """Starts a batch over a folder, a file, a glob or an object store's prefix, and does not wait for it.
 
     :param instructions: what to do with each document. None where the others of the fields say it: ``messages``,
         or ``task="embed"``, which makes vectors.
@@ -106,12 +125,9 @@ async def run(
     :param fields: the other fields of the batch's input: ``lane``, ``schema``, ``max_output_tokens``, …
     """
     client = client or await connected()
-    place = str(source) if "://" in str(source) else _uri(source)
-    if "://" not in str(source) and Path(source).is_dir() and not place.endswith("/"):
-        place += "/"
     target = _uri(output)
     stated_here = {"instructions": instructions, "model": model}
-    given = {"source": place, "output": target, **{name: it for name, it in stated_here.items() if it is not None}}
+    given = {"source": _source(source), "output": target, **{name: it for name, it in stated_here.items() if it is not None}}
     given |= fields
     handle = await client.start_workflow(
         "ProcessDocuments", given, id=id or f"batch-{uuid4().hex[:12]}", task_queue=task_queue
