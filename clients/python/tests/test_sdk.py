@@ -88,6 +88,26 @@ def test_the_clients_own_transport_sends(simulator: Callable[[str], Simulator]) 
     assert quota.inspect("openai:m")["requests"] == 1
 
 
+def test_a_client_that_is_limited_twice_is_charged_once(
+    simulator: Callable[[str], Simulator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider, first = simulator(STRICT), tidegate.Quota(None, LIMITS)
+    quota = tidegate.Quota(None, {**LIMITS, "bedrock:m": tidegate.Limits(rpm=240)})
+    client = openai.OpenAI(base_url=f"{provider.url}/v1", api_key="sk-x")
+    for limiter in (first, quota, quota):
+        client = tidegate.limit(client, limiter)
+    asked(client, 1)
+    assert [it.inspect("openai:m")["requests"] for it in (first, quota)] == [0, 1]
+    boto3 = pytest.importorskip("boto3")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    bedrock = boto3.client("bedrock-runtime", region_name="eu-central-1", endpoint_url=provider.url)
+    for _ in range(2):
+        bedrock = tidegate.limit(bedrock, quota)
+    bedrock.converse(modelId="m", messages=[{"role": "user", "content": [{"text": "Hello?"}]}])
+    assert quota.inspect("bedrock:m")["requests"] == 1
+
+
 def test_what_the_clients_own_httpx_adds_to_a_call_stays(simulator: Callable[[str], Simulator]) -> None:
     httpx = pytest.importorskip("httpx")
     provider, sent = simulator(STRICT), []

@@ -54,6 +54,7 @@ def limit(client: Any, quota: Quota, provider: str, **options: Any) -> None:
     service, calls = client.meta.service_model.service_id.hyphenize(), _Calls(quota, provider, **options)
     events = client.meta.events
     events.unregister(f"needs-retry.{service}", unique_id=f"retry-config-{service}")
-    events.register(f"before-call.{service}", calls.begins)
-    events.register(f"after-call.{service}", calls.ends)
-    events.register(f"after-call-error.{service}", calls.fails)
+    for event, hears in (("before-call", calls.begins), ("after-call", calls.ends), ("after-call-error", calls.fails)):
+        # In the place of an earlier quota's.
+        events.unregister(f"{event}.{service}", unique_id=f"{_CALL}-{event}")
+        events.register(f"{event}.{service}", hears, unique_id=f"{_CALL}-{event}")

@@ -44,7 +44,9 @@ class _Limited:
     ) -> None:
         self._quota = quota
         self._provider = provider
-        self._inner = inner if inner is not None else self._default()
+        # Limited before: a call is counted once.
+        inner = inner._inner if isinstance(inner, _Limited) else inner
+        self._inner: Any = inner if inner is not None else self._default()
         self._lane, self._tenant, self._max_wait = lane, tenant, max_wait
 
     def _default(self) -> Any:
@@ -254,7 +256,8 @@ def limit(
     client: Client, quota: Quota, provider: str | None = None, *, retries: int = 0, **options: Any
 ) -> Client:
     """A client of OpenAI's or Anthropic's SDK, or boto3's for Bedrock, of which each call waits for its turn; its
-    own retries are off. boto3's is changed in place, the others' are new. Keys, base URL, headers, hooks, time-out, proxies, certificates and connections stay what they are.
+    own retries are off. boto3's is changed in place, the others' are new. Keys, base URL, headers, hooks, time-out, proxies,
+    certificates and connections stay what they are. Of a client that is limited already, this quota takes the other's place.
 
     :param provider: the provider's name in the quota; the SDK's own, if not stated.
     :param retries: how often the SDK asks again by itself, where nothing above it does; each such call
