@@ -144,8 +144,11 @@ def test_celery(
 def test_a_list_of_prompts(addresses: dict[str, str], provider: Simulator) -> None:
     page = Page("python-map", {**addresses, "rpm=500": f'base_url="{provider.url}/v1", rpm=500'})
     named = page.run(0, 1)
-    assert len(named["answers"]) == 200 and named["failed"] == {}
+    assert len(named["answers"]) == 200 and named["failed"] == []
     answered(provider, 200)
+    conversation = [{"role": "user", "content": "What is a neap tide?"}]
+    named["prompts"], named["answers"] = [conversation, 7], ["A tide.", TypeError("no prompt")]
+    assert [prompt for prompt, _ in page.run(1)["failed"]] == [7]
     named["prompts"] = questions(20)
     assert all(isinstance(answer, str) for answer in page.run(2)["answers"])
     answered(provider, 220)
