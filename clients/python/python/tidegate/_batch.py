@@ -36,19 +36,26 @@ class Batch:
         """Its progress, every so many seconds, until it is done."""
         from temporalio.service import RPCError
 
+        async def asked() -> dict[str, Any] | None:
+            try:
+                return await self.progress()
+            except RPCError:
+                return None  # No worker answers; the batch goes on.
+
         done = asyncio.ensure_future(self.done())
+        tasks: list[asyncio.Future[Any]] = [done]
         try:
             while not done.done():
-                try:
-                    told = await self.progress()
-                except RPCError:
-                    pass  # No worker answers; the batch goes on.
-                else:
+                tasks[1:] = [asyncio.ensure_future(asked())]
+                # Without a worker an answer takes until its time-out.
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                if not done.done() and (told := tasks[1].result()) is not None:
                     yield told
                 await asyncio.wait([done], timeout=every)
             yield done.result()
         finally:
-            done.cancel()
+            for task in tasks:
+                task.cancel()
 
     async def done(self) -> dict[str, Any]:
         """What came of it, when it is done. Raises what the batch failed with."""
@@ -135,8 +142,16 @@ async def run(
     return Batch(handle, target)
 
 
-async def follow(id: str, *, client: Client) -> Batch:
-    """A batch that was started elsewhere."""
+async def follow(id: str, *, client: Client | None = None) -> Batch:
+    """A batch that was started elsewhere; no worker need run. ``client`` is as for ``run``."""
+    client = client or await connected()
     handle: WorkflowHandle[Any, Any] = client.get_workflow_handle(id)
-    told: dict[str, Any] = await handle.query("progress")
-    return Batch(handle, told["output"])
+    about = await handle.describe()
+    if about.workflow_type != "ProcessDocuments":
+        raise ValueError(f"{id} is no batch of tidegate")
+    # A batch that has continued as new keeps its input in its first run.
+    first = client.get_workflow_handle(id, run_id=about.raw_description.workflow_execution_info.first_run_id)
+    async for event in first.fetch_history_events(page_size=1):
+        (given,) = await client.data_converter.decode(event.workflow_execution_started_event_attributes.input.payloads)
+        return Batch(handle, given["output"])
+    raise ValueError(f"Temporal has forgotten how {id} was started")
