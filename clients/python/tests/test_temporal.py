@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import uuid
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Simulator
+from test_pages import Page
 
 import tidegate
 
@@ -69,6 +71,52 @@ async def ran(
     async with worker:
         handle = await client.start_workflow(AskAll.run, asked, id=queue, task_queue=queue)
         return await handle.result(), handle
+
+
+@workflow.defn
+class AskOne:
+    """Calls the activity of docs/quick-starts/python-temporal.md, and one that calls by hand."""
+
+    @workflow.run
+    async def run(self, question: str) -> str:
+        bounds = {"start_to_close_timeout": timedelta(minutes=1), "heartbeat_timeout": timedelta(seconds=20)}
+        await workflow.execute_activity("by_hand", **bounds)
+        answer: str = await workflow.execute_activity("ask", question, **bounds)
+        return answer
+
+
+def test_what_the_page_shows(
+    simulator: Callable[[str], Simulator], redis: str, temporal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = simulator("mean-output-tokens = 20\n")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    page = Page("python-temporal", {'"redis://127.0.0.1"': f'"{redis}/15"'})
+
+    @activity.defn
+    async def by_hand() -> None:
+        await eval(compile(page.replaced(1), "by hand", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), page.names)
+
+    async def provided() -> dict[str, Any]:
+        return {"usage": {"prompt_tokens": 30, "completion_tokens": 4}}
+
+    async def shown() -> str:
+        client, made = await Client.connect(temporal), []
+
+        def worker(client: Client, *, activities: list[Any], **given: Any) -> None:
+            given |= {"activities": [*activities, by_hand], "workflows": [AskOne]}
+            made.append(Worker(client, workflow_runner=UnsandboxedWorkflowRunner(), **given))
+
+        page.names |= {"AsyncOpenAI": openai.AsyncOpenAI, "activity": activity, "client": client, "Worker": worker}
+        page.names["call_the_provider"] = provided
+        exec(page.replaced(0), page.names)
+        async with made[0]:
+            asked = client.execute_workflow(AskOne.run, "What is a neap tide?", id=uuid.uuid4().hex, task_queue="questions")
+            return await asyncio.wait_for(asked, 60)
+
+    assert asyncio.run(shown())
+    assert page.names["quota"].inspect("openai:gpt-4.1-mini")["requests"] == 2
+    assert provider.account("gpt-4.1-mini")["ok"] == 1
 
 
 def test_activities_with_a_vendors_sdk_share_a_quota(
