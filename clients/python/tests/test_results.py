@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest import Simulator
+from conftest import ROOT, Simulator
 
 import tidegate
 
@@ -82,14 +83,27 @@ def tables(large: Path, output: Path) -> Any:
         "print(json.dumps({'rows': list(results), 'arrow': arrow.to_pylist(), 'polars': polars.from_arrow(arrow).shape,\n"
         "    'pandas': [len(frame), sorted(frame.columns)]}))\n"
     )
+    return json.loads(ran(large, script, output))
+
+
+def ran(large: Path, script: str, *given: Path) -> bytes:
     told = subprocess.run(
-        [large / "python", "-c", script, output],
+        [large / "python", "-c", script, *given],
         env={**os.environ, "PYTHONPATH": str(Path(tidegate.__file__).parents[1])},
         stdout=subprocess.PIPE,
         check=True,
         timeout=120,
     )
-    return json.loads(told.stdout)
+    return told.stdout
+
+
+def test_duckdb_asks_a_table(large: Path, tmp_path: Path) -> None:
+    written(tmp_path, "results.jsonl", {"id": "a", "answer": "x"}, {"id": "b", "answer": "y", "cost_usd": 0.5})
+    page = (ROOT / "clients/python/README.md").read_text("utf-8")
+    (block,) = (it for it in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "duckdb" in it)
+    for place in ("s3://bucket/out/", "out/"):
+        block = block.replace(f'"{place}"', f'"{tmp_path}"')
+    assert ran(large, f"{block}print(dear)") == b"a x\nb y\n[('b', 'y')]\n"
 
 
 def test_tables_have_a_column_for_each_field(large: Path, tmp_path: Path) -> None:
