@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import pickle
 import threading
 import time
@@ -95,6 +96,11 @@ def test_what_never_fits_and_what_is_unknown_say_so() -> None:
         pass
     with pytest.raises(ValueError, match="no limit"):
         tidegate.Quota(None, {MODEL: tidegate.Limits()})
+
+
+def test_a_copy_is_the_same_limiter() -> None:
+    limiter = quota(rpm=60)
+    assert copy.copy(limiter) is copy.deepcopy({"quota": limiter})["quota"] is limiter
 
 
 def test_a_redis_that_was_never_reached_is_told() -> None:

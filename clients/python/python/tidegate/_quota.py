@@ -86,6 +86,13 @@ class Quota:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_made": {}}
 
+    def __deepcopy__(self, memo: object) -> Quota:
+        """Two limiters in one process would allow twice as much."""
+        return self
+
+    def __copy__(self) -> Quota:
+        return self
+
     @classmethod
     def from_config(cls, path: str | os.PathLike[str] = "tidegate.toml", **changes: Any) -> Quota:
         """The limiter of the fleet that this configuration is for. Of the environment, only
