@@ -266,7 +266,7 @@ async fn a_patient_call_ends_where_redis_was_never_reached() {
         let told = tokio::time::timeout(Duration::from_secs(60), quota.admit_patiently(&request));
         let refused = told.await.expect("it ends").unwrap_err();
         assert!(matches!(refused, Refused::Undecided { .. }), "{refused}");
-        assert!(refused.to_string().contains("without Redis (127.0.0.1:"), "{refused}");
+        assert!(refused.to_string().contains("without Redis (redis://127.0.0.1:"), "{refused}");
         assert!(name == "first" || began.elapsed() < Duration::from_secs(1), "it is known");
     }
     server.restart();

@@ -11,7 +11,7 @@ import pytest
 
 #: What a program has at its top, before its processes are made: a quota that was used already.
 MODULE = """
-import gc, multiprocessing, os, sys, threading
+import gc, multiprocessing, os, sys, threading, time
 import tidegate
 
 MODEL = "openai:m"
@@ -21,25 +21,34 @@ def call(quota):
     with quota.admit(MODEL, tokens=1, max_output=1) as permit:
         permit.usage(input=1, output=1)
 
-def used(quota):
-    return quota.inspect(MODEL)["requests"], quota.inspect(MODEL)["input"]
+def until_used(quota, *expected, within=30):
+    end, seen = time.monotonic() + within, None
+    while seen != expected:
+        assert time.monotonic() < end, seen
+        # A busy machine answers late, and hears late how a call has ended.
+        try:
+            seen = tuple(quota.inspect(MODEL)[name] for name in ("requests", "input"))
+        except ConnectionError:
+            pass
 """
 
 FORKS = """
 call(quota)
 children = []
-for number in range(6):
+for number in range(8):
     child = os.fork()
     if child == 0:
-        call(quota)
-        thread = threading.Thread(target=call, args=(quota,))
-        thread.start()
-        thread.join()
+        if number % 2:
+            call(quota)
+        else:
+            thread = threading.Thread(target=call, args=(quota,))
+            thread.start()
+            thread.join()
         # With what runs at exit, and without.
-        sys.exit(0) if number % 2 else os._exit(0)
+        sys.exit(0) if number % 4 < 2 else os._exit(0)
     children.append(child)
-assert [os.waitpid(child, 0)[1] for child in children] == [0] * 6
-assert used(quota) == (13, 13), used(quota)
+assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
+until_used(quota, 9, 9)
 """
 
 PERMITS = """
@@ -57,9 +66,9 @@ with admission as permit:
             os._exit(0)
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
-    assert used(quota)[1] == 501, used(quota)
+    until_used(quota, 2, 501)
     permit.usage(input=70, output=1)
-assert used(quota) == (2, 71), used(quota)
+until_used(quota, 2, 71)
 """
 
 POOLS = """
@@ -70,8 +79,9 @@ if __name__ == "__main__":
     call(quota)
     for way in multiprocessing.get_all_start_methods():
         with multiprocessing.get_context(way).Pool(2) as pool:
-            pool.map(program.call, [quota] * 4)
-    assert used(quota)[0] == 1 + 4 * len(multiprocessing.get_all_start_methods()), used(quota)
+            pool.map(program.call, [quota] * 2, chunksize=1)
+    calls = 1 + 2 * len(multiprocessing.get_all_start_methods())
+    until_used(quota, calls, calls)
 """
 
 MADE = "quota = tidegate.Quota(sys.argv[1], LIMITS, key_prefix=sys.argv[2])\n"
@@ -82,4 +92,4 @@ MADE = "quota = tidegate.Quota(sys.argv[1], LIMITS, key_prefix=sys.argv[2])\n"
 def test_processes_made_from_one_another_share_a_quota(script: str, redis: str, prefix: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(MODULE)
     (tmp_path / "main.py").write_text(f"{MODULE}{script}")
-    subprocess.run([sys.executable, "main.py", redis, prefix], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([sys.executable, "main.py", redis, prefix], cwd=tmp_path, check=True, timeout=180)
