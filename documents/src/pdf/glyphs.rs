@@ -11,7 +11,7 @@ use std::{
 };
 
 use hayro_interpret::{
-    BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
+    BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, FillRule, Image, ImageDrawProps,
     InterpreterCache, InterpreterSettings, InterpreterWarning, Paint, RectExt as _, RenderContent,
     SoftMask,
     font::{Glyph as Drawn, GlyphRun},
@@ -22,7 +22,7 @@ use hayro_interpret::{
     },
     interpret_page,
     kurbo::{Affine, BezPath, Point, Rect, Shape as _, Vec2},
-    pattern::Pattern,
+    pattern::{Pattern, TilingPattern},
 };
 
 use super::{
@@ -35,6 +35,7 @@ use super::{
     rules::Rules,
     strikes,
     structure::{Replacement, Structure},
+    tiling::{Tilings, tiling_of},
     visibility::Visibility,
 };
 
@@ -77,6 +78,9 @@ const MAX_DRAWN_SIZE: f64 = 12.0;
 
 /// Letters smaller than this, in points, are not seen if the page has letters more than twice as large.
 const TINY: f64 = 2.0;
+
+/// What is less opaque is not seen.
+const TRANSPARENT: f32 = 0.03;
 
 /// The content of a page.
 #[derive(Debug, Default)]
@@ -163,6 +167,7 @@ pub(super) fn collect_letters<'a>(
         is_hidden_layer: Vec::new(),
         positions_by_letter: HashMap::new(),
         visibility: Visibility::default(),
+        tilings: Tilings::default(),
         budget,
         picture_area: 0.0,
         annotation_letters: None,
@@ -241,6 +246,7 @@ struct LetterCollector<'a, 'l> {
     positions_by_letter: HashMap<(u64, u16, i64), Vec<Placed>>,
     /// Visibility of the letters.
     visibility: Visibility,
+    tilings: Tilings,
     /// Remaining limits of the page.
     budget: PageBudget,
     /// Area of the pictures.
@@ -274,7 +280,23 @@ struct LetterPaint {
     is_stroked: bool,
 }
 
-impl LetterCollector<'_, '_> {
+impl<'a> LetterCollector<'a, '_> {
+    /// Draws a pattern in an area.
+    fn draw_tiling(&mut self, pattern: &TilingPattern<'a>, area: Rect) {
+        let seen = self.visibility.clipped(area).intersect(self.bounds);
+        if seen.is_zero_area() {
+            return;
+        }
+        let is_unseen = usize::from(pattern.opacity < TRANSPARENT);
+        self.open_hidden_layers += is_unseen;
+        for at in self.tilings.cells(pattern, seen, &self.budget) {
+            self.push_clip_path(&ClipPath { path: seen.to_path(0.1), fill: FillRule::NonZero });
+            pattern.interpret(self, at, false);
+            self.pop_clip();
+        }
+        self.open_hidden_layers -= is_unseen;
+    }
+
     /// Moves letters that are not seen to `hidden`. The words of a scan lie under its picture or have no
     /// color, but count as seen.
     fn move_hidden_letters(&mut self) {
@@ -636,6 +658,10 @@ impl<'a> Device<'a> for LetterCollector<'a, '_> {
             if self.visibility.add_fill(path, props.transform, color, is_opaque) {
                 self.budget.take_clip();
             }
+            if let Some(pattern) = tiling_of(&props.paint) {
+                let place = props.transform.transform_rect_bbox(path.bounding_box());
+                self.draw_tiling(pattern, place);
+            }
         }
     }
 
@@ -683,7 +709,7 @@ fn is_opaque_gradient(props: &DrawProps<'_>) -> bool {
 fn is_transparent(props: &DrawProps<'_>) -> bool {
     let Paint::Color(color) = &props.paint else { return false };
     let [.., alpha] = color.to_rgba().to_rgba8();
-    alpha < 8
+    f32::from(alpha) < 255.0 * TRANSPARENT
 }
 
 /// Returns the paint's color if it is opaque.

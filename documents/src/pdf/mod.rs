@@ -16,6 +16,7 @@ mod picture;
 mod rules;
 mod strikes;
 mod structure;
+mod tiling;
 mod tree;
 mod visibility;
 

@@ -17,6 +17,7 @@ mod other_parts;
 mod pages;
 mod pdf;
 mod pdf_fields;
+mod pdf_sizes;
 mod sheets;
 mod slides;
 mod texts;
@@ -147,6 +148,7 @@ fn each_kind_of_fault_is_read_right() {
         texts::rows(),
         pdf::rows(),
         pdf_fields::rows(),
+        pdf_sizes::rows(),
         archives::rows(),
         other_parts::rows(),
     ];

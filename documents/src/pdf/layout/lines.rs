@@ -78,13 +78,12 @@ pub(super) fn write_paragraphs(lines: &[Line]) -> String {
     let mut last: Option<&Line> = None;
     for line in lines.iter().filter(|line| !line.text.trim().is_empty()) {
         if let Some(last) = last {
-            let step = line.y - last.y;
             let in_table = last.table.or(line.table).is_some();
             if in_table && last.table == line.table {
                 text.push('\n');
             } else if let Some(end) = find_hyphenation(&text, &line.text).filter(|_| !in_table) {
                 text.truncate(end);
-            } else if step > 1.75 * last.size.max(line.size) {
+            } else if is_far_below(last, line) {
                 text.push_str("\n\n");
             } else {
                 text.push('\n');
@@ -95,6 +94,26 @@ pub(super) fn write_paragraphs(lines: &[Line]) -> String {
         last = Some(line);
     }
     text
+}
+
+/// Whether a line stands so far below another that it begins a paragraph.
+fn is_far_below(last: &Line, line: &Line) -> bool {
+    line.y - last.y > 1.75 * last.size.max(line.size)
+}
+
+/// Inserts the lines of a note behind the paragraph beside it. `y` are the note's first and last baseline.
+pub(super) fn insert_note(lines: &mut Vec<Line>, note: Vec<Line>, y: (f64, f64)) {
+    let is_beside = |line: &Line| (y.0..y.1 + line.size).contains(&line.y);
+    let mut at = lines.iter().rposition(is_beside).map_or(lines.len(), |last| last + 1);
+    let goes_on = |last: &Line, line: &Line| {
+        line.y > last.y && !is_far_below(last, line) && line.table == last.table
+    };
+    while let Some([last, line]) = at.checked_sub(1).and_then(|last| lines.get(last..=at))
+        && goes_on(last, line)
+    {
+        at += 1;
+    }
+    lines.splice(at..at, note);
 }
 
 /// Returns the length of `text` without its hyphen, if the hyphen divides a word that `next` continues.

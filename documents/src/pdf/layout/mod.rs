@@ -5,11 +5,13 @@
 //! * [`gutters`], [`blocks`], [`groups`], [`aligned`]: aligned cells form tables without drawn lines
 //! * [`upright`]: letters below each other that are read downwards
 //! * [`overlays`]: large letters across the lines of others are separated from them
+//! * [`asides`]: notes in small letters beside the text are separated from it
 //! * [`numbered`]: line numbers are separated from the text
 //! * [`columns`]: other rows with a common gutter form columns of text
 //! * [`lines`], [`scripts`], [`bidi`]: the words of a row form a line
 
 mod aligned;
+mod asides;
 mod bidi;
 mod blocks;
 mod columns;
@@ -32,10 +34,10 @@ pub(super) use self::bidi::is_rtl;
 use self::{
     aligned::Table,
     gutters::RowBudget,
-    lines::{Line, line_of_row, write_paragraphs},
+    lines::{Line, insert_note, line_of_row, write_paragraphs},
     rows::{Row, group_into_rows},
     ruling::Ruling,
-    words::join_letters,
+    words::{Word, join_letters},
 };
 use super::{glyph::Glyph, page_budget::PageBudget, rules::Rules};
 
@@ -71,6 +73,7 @@ pub(super) fn page_text(glyphs: &[Glyph], rules: &Rules, budget: &PageBudget) ->
         let ruling = if is_slanted { Ruling::default() } else { Ruling::from_rules(rules, turn) };
         let (words, overlays) = overlays::split_overlays(words);
         let words = ruled::replace_tables(words, &ruling);
+        let (words, asides) = asides::split_asides(words);
         // Lower numbers belong to tables with drawn lines.
         let tables = ruling.level.len() + ruling.upright.len();
         let mut reader =
@@ -78,17 +81,24 @@ pub(super) fn page_text(glyphs: &[Glyph], rules: &Rules, budget: &PageBudget) ->
         let mut rows = group_into_rows(words);
         let numbers = numbered::take_line_numbers(&mut rows);
         reader.read(&rows, 0);
+        for aside in asides {
+            insert_note(&mut reader.lines, lines_of_words(aside.words), aside.y);
+        }
         let part = write_paragraphs(&reader.lines);
         let part = numbers.map_or_else(|| part.clone(), |numbers| format!("{part}\n\n{numbers}"));
-        let overlays = group_into_rows(overlays);
-        let overlays: Vec<Line> =
-            (0..overlays.len()).filter_map(|at| line_of_row(&overlays, at)).collect();
+        let overlays = lines_of_words(overlays);
         for part in [part, write_paragraphs(&overlays)].iter().filter(|part| !part.is_empty()) {
             text.push_str(if text.is_empty() { "" } else { "\n\n" });
             text.push_str(part);
         }
     }
     text
+}
+
+/// Returns the lines of words without columns and tables.
+fn lines_of_words(words: Vec<Word>) -> Vec<Line> {
+    let rows = group_into_rows(words);
+    (0..rows.len()).filter_map(|at| line_of_row(&rows, at)).collect()
 }
 
 /// Puts rows into reading order.

@@ -3,7 +3,7 @@
 use super::words::Word;
 
 /// Narrowest gap between cells or columns, in ems.
-const CELL_GAP: f64 = 1.2;
+pub(super) const CELL_GAP: f64 = 1.2;
 
 /// Fewest underscores of a line to write on.
 const SHORT_BLANK: usize = 3;
@@ -11,8 +11,11 @@ const SHORT_BLANK: usize = 3;
 /// Most words of a row in which such lines are looked for.
 const MOST_ON_LINE: usize = 200;
 
-/// Smallest size of an initial, relative to the other letters of its row.
+/// Smallest size of an initial, relative to the words beside it.
 const INITIAL: f64 = 1.8;
+
+/// Most initials of a page.
+const MOST_INITIALS: usize = 50;
 
 /// Farthest that words of another size may stand from the baseline of their row, in ems.
 const SHIFT: f64 = 0.5;
@@ -69,12 +72,18 @@ pub(super) fn is_wide(left: &Word, right: &Word) -> bool {
 
 /// Groups words into rows by their baselines. Raised or lowered words join the row that they belong to.
 pub(super) fn group_into_rows(mut words: Vec<Word>) -> Vec<Row> {
+    raise_initials(&mut words);
     words.sort_by(|a, b| a.y.total_cmp(&b.y));
     let mut rows: Vec<Row> = Vec::new();
     for word in words {
+        // A large word has several lines of small ones beside it.
+        let near = |row: &Row| {
+            let (small, large) = (row.size.min(word.size), row.size.max(word.size));
+            0.3 * large.min(2.0 * small)
+        };
         match rows.last_mut() {
             Some(row)
-                if word.y - row.y < 0.3 * row.size.max(word.size)
+                if word.y - row.y < near(row)
                     && !(word.table.is_some()
                         && row.words.iter().any(|w| w.table == word.table)) =>
             {
@@ -96,7 +105,6 @@ pub(super) fn group_into_rows(mut words: Vec<Word>) -> Vec<Row> {
             _ => merged.push(row),
         }
     }
-    raise_initials(&mut merged);
     for row in &mut merged {
         clear_blanks(&mut row.words);
         row.words.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
@@ -145,29 +153,33 @@ fn clear_blanks(words: &mut Vec<Word>) {
     words.retain(|word| !word.text.is_empty());
 }
 
-/// Moves an initial, which reaches down over several lines, to the first line of its paragraph.
-fn raise_initials(rows: &mut [Row]) {
-    for at in 1..rows.len() {
-        let (above, rest) = rows.split_at_mut(at);
-        let Some(row) = rest.first_mut().filter(|row| row.words.len() > 1) else { continue };
-        let is_initial = |word: &Word| {
-            word.letters == 1 && word.table.is_none() && word.text.chars().all(char::is_uppercase)
+/// Moves initials and large numbers, which reach down over several lines, to the first line beside them.
+fn raise_initials(words: &mut [Word]) {
+    let letters: usize = words.iter().map(|word| word.letters).sum();
+    let usual = words.iter().map(|word| word.size * word.letters as f64).sum::<f64>();
+    let is_large = |word: &Word| word.size * letters as f64 > INITIAL * usual;
+    let large = (0..words.len()).filter(|at| is_large(&words[*at]));
+    for at in large.take(MOST_INITIALS).collect::<Vec<_>>() {
+        let Some(word) = words.get(at).filter(|word| word.table.is_none()).cloned() else {
+            continue;
         };
-        let size = row.words.iter().filter(|it| !is_initial(it)).map(|it| it.size);
-        let size = size.fold(0.0, f64::max);
-        let place = row.words.iter().position(|it| is_initial(it) && it.size > INITIAL * size);
-        let Some(initial) = place.and_then(|place| row.words.get(place)).cloned() else { continue };
-        // Lines that begin at its upper right.
-        let first = above.iter_mut().rev().take(5).filter(|line| {
-            let left = line.words.iter().map(|word| word.x.0).fold(f64::INFINITY, f64::min);
-            let gap = left - initial.x.1;
-            initial.y - line.y < 0.8 * initial.size && (-0.1..1.0).contains(&(gap / size.max(1.0)))
-        });
-        let Some(first) = first.last() else { continue };
-        row.words.retain(|word| word.x != initial.x || word.text != initial.text);
-        row.size = size;
-        let y = first.y;
-        first.words.push(Word { y, space_after: false, ..initial });
+        let is_beside = |line: &&Word| {
+            line.size * INITIAL < word.size
+                && line.table.is_none()
+                && (-0.1 * line.size..word.size).contains(&(word.y - line.y))
+                && (-0.1..1.0).contains(&((line.x.0 - word.x.1) / line.size))
+        };
+        let first = words.iter().filter(is_beside).min_by(|a, b| a.y.total_cmp(&b.y));
+        let Some((x, y, size)) = first.map(|line| (line.x.0, line.y, line.size)) else { continue };
+        let is_initial = word.letters <= 2
+            && word.text.contains(char::is_uppercase)
+            && !word.text.contains(|c: char| c.is_alphanumeric() && !c.is_uppercase());
+        if let Some(word) = words.get_mut(at) {
+            (word.y, word.size) = (y, size);
+            if is_initial {
+                (word.x.1, word.space_after) = (x, false);
+            }
+        }
     }
 }
 

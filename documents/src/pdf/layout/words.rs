@@ -5,7 +5,7 @@ use super::{super::glyph::Glyph, bidi};
 /// Narrowest gap between words, in ems. Kerning stays below it, justified spaces above.
 pub(super) const WORD_GAP: f64 = 0.14;
 /// An index or exponent is smaller than this fraction of its base.
-const SMALL: f64 = 0.9;
+pub(super) const SMALL: f64 = 0.9;
 /// Above this fraction of its base's size it must be shifted by [`FAR_SHIFT`], below by [`SHIFT`].
 const MUCH_SMALLER: f64 = 0.8;
 /// Smallest shift of an index or exponent, in ems of its base.
