@@ -49,14 +49,28 @@ fn output_text(output: &Value, tally: &Tally) -> String {
     let kind = output.get("output_type").and_then(Value::as_str).unwrap_or_default();
     if matches!(kind, "error" | "pyerr") {
         let part = |name: &str| output.get(name).and_then(Value::as_str).unwrap_or_default();
-        return format!("{}: {}", part("ename"), part("evalue"));
+        let trace = output.get("traceback").and_then(Value::as_array).into_iter().flatten();
+        let trace: Vec<&str> = trace.filter_map(Value::as_str).collect();
+        let trace = encoding::remove_escapes(&trace.join("\n"));
+        return if trace.contains(part("evalue")) && !trace.trim().is_empty() {
+            trace.trim().to_owned()
+        } else {
+            format!("{}: {}", part("ename"), part("evalue"))
+        };
     }
     let data = output.get("data").unwrap_or(output);
     let is_picture =
-        |name: &String| name.starts_with("image/") || matches!(&**name, "png" | "jpeg");
+        |name: &String| name.starts_with("image/") || matches!(&**name, "png" | "jpeg" | "svg");
     let has_picture = data.as_object().is_some_and(|data| data.keys().any(is_picture));
-    let of_kind = |name: &str| Some(lines(data.get(name))).filter(|text| !text.is_empty());
-    let plain = of_kind("text/plain").or_else(|| of_kind("text"));
+    // Version 3 has the names of kinds without what they are of.
+    let of_kind = |name: &str| {
+        let short =
+            name.rsplit_once('/').map(|(_, short)| if short == "plain" { "text" } else { short });
+        let value = data.get(name).or_else(|| data.get(short?));
+        Some(lines(value)).filter(|text| !text.is_empty())
+    };
+    let plain = of_kind("text/plain");
+    let other = || data.as_object()?.iter().find_map(|(kind, value)| other_text(kind, value));
     // The plain text of an output that is shown otherwise is the name of an object.
     let is_name = |text: &String| {
         text.starts_with('<')
@@ -72,6 +86,7 @@ fn output_text(output: &Value, tally: &Tally) -> String {
         .or_else(|| plain.clone().filter(|text| !is_name(text)))
         .or_else(page)
         .or_else(|| of_kind("text/latex"))
+        .or_else(other)
         .or(plain)
         .unwrap_or_default();
     let text = encoding::remove_escapes(&text);
@@ -89,6 +104,20 @@ fn output_text(output: &Value, tally: &Tally) -> String {
     } else {
         format!("{text}\n[image]")
     }
+}
+
+/// Returns the text of a kind that is read if there is no other: data, or a text of any language.
+fn other_text(kind: &str, value: &Value) -> Option<String> {
+    let is_data = matches!(kind, "json" | "application/json")
+        || (kind.ends_with("+json") && !kind.starts_with("application/vnd."));
+    let text = match value {
+        Value::Object(_) | Value::Array(_) if is_data && kind != "json" => {
+            serde_json::to_string_pretty(value).ok()?
+        }
+        value if is_data || kind.starts_with("text/") => lines(Some(value)),
+        _ => return None,
+    };
+    Some(text).filter(|text| !text.is_empty() && !matches!(kind, "text/plain" | "text/html"))
 }
 
 /// Joins a text that is one string or a list of lines.
@@ -117,20 +146,26 @@ mod tests {
                 {"output_type": "display_data", "data": {"text/html": "<b>low</b> at six", "text/plain": "<IPython.core.display.HTML object>"}},
                 {"output_type": "display_data", "data": {"text/latex": "$h^2$", "text/plain": ["<IPython.core.display.Math object>"]}},
                 {"output_type": "error", "ename": "Flood", "evalue": "too high", "traceback": []},
+                {"output_type": "error", "ename": "Ebb", "evalue": "too low", "traceback": ["\u{1b}[0;31mline 3\u{1b}[0m", "Ebb: too low"]},
+                {"output_type": "display_data", "data": {"application/json": {"port": 7}, "text/plain": "<IPython.core.display.JSON object>"}},
+                {"output_type": "display_data", "data": {"text/csv": "port,metres\nBrest,7"}},
+                {"output_type": "display_data", "data": {"application/javascript": "no()"}},
             ]},
             {"cell_type": "raw", "source": ""},
             {"cell_type": "heading", "level": 2, "source": "Old"},
             {"cell_type": "code", "outputs": [
-                {"output_type": "display_data", "data": {"application/json": {"a": 1}}},
+                {"output_type": "display_data", "data": {"application/vnd.program+json": {"a": 1}}},
+                {"output_type": "pyout", "html": ["<b>in</b> old"], "metadata": {}},
+                {"output_type": "display_data", "json": ["{\"tide\": 1}"]},
             ]},
         ]});
         let text = extract(&notebook.to_string(), &tally).unwrap();
         assert_eq!(
             text,
-            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nebb | 7\n\nlow at six\n\n$h^2$\n\nFlood: too high\n\n## Old"
+            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nebb | 7\n\nlow at six\n\n$h^2$\n\nFlood: too high\n\nline 3\nEbb: too low\n\n{\n  \"port\": 7\n}\n\nport,metres\nBrest,7\n\n## Old\n\nin old\n\n{\"tide\": 1}"
         );
         let left_out = tally.into_left_out();
-        assert_eq!([Kind::Pictures, Kind::UnreadParts].map(|it| left_out.count(it)), [1, 1]);
+        assert_eq!([Kind::Pictures, Kind::UnreadParts].map(|it| left_out.count(it)), [1, 2]);
         assert_eq!(extract("{\"cells\": []}", &Tally::default()), None);
     }
 }
