@@ -62,11 +62,22 @@ pub(crate) fn extract(
     Ok(parts.collect::<Vec<_>>().join("\n\n"))
 }
 
-/// Reads the shapes of a book: text boxes, pictures, charts.
-pub(crate) struct Shapes<'a>(Body<'a>);
+/// Reads the texts of a book: of cells, text boxes, pictures, charts.
+pub(crate) struct BookTexts<'a> {
+    body: Body<'a>,
+    /// Whether formats for some cells only may color them.
+    is_colored: bool,
+}
 
-impl<'a> Shapes<'a> {
-    /// Reads the documents within a book.
+/// The text of a cell as shown, the text beside it, and whether it is seen.
+pub(crate) struct CellText {
+    pub(crate) text: String,
+    pub(crate) beside: String,
+    pub(crate) is_hidden: bool,
+}
+
+impl<'a> BookTexts<'a> {
+    /// Reads the styles of a book and the documents within it.
     ///
     /// # Errors
     /// [`Unreadable::TooLarge`] for an archive that unpacks to more than the limits allow.
@@ -75,20 +86,63 @@ impl<'a> Shapes<'a> {
         content: &Element,
         tally: &'a Tally,
     ) -> Result<Self, Unreadable> {
+        let styles = package.optional("styles.xml")?.unwrap_or_default();
         let objects = Objects::read(package, content, tally)?;
         let mut body = Body::new(objects, Background::Unknown, tally);
         body.in_cell = true;
-        Ok(Self(body))
+        for tree in [&styles, content] {
+            body.read_styles(tree);
+        }
+        let is_colored = ["conditional-format", "map"].iter().any(|it| !content.all(it).is_empty());
+        Ok(Self { body, is_colored })
+    }
+
+    /// Sets the place at which hidden text is counted.
+    pub(crate) fn begin_sheet(&mut self, place: &str) {
+        self.body.place = Some(Place::part(place));
     }
 
     /// Returns the text of a shape, without empty lines.
-    pub(crate) fn read(&mut self, shape: &Element) -> String {
+    pub(crate) fn read_shape(&mut self, shape: &Element) -> String {
         let mut text = String::new();
-        self.0.write_blocks_of([shape], &mut text);
-        let lines = text.lines().chain(self.0.notes.iter().map(String::as_str)).map(str::trim);
-        let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
-        self.0.notes.clear();
-        text
+        self.body.write_blocks_of([shape], &mut text);
+        self.take_notes(&text)
+    }
+
+    /// Reads a cell of the style with this name. `value` is its text if its paragraphs show less.
+    pub(crate) fn read_cell(
+        &mut self,
+        cell: &Element,
+        style: Option<String>,
+        value: Option<String>,
+    ) -> CellText {
+        let background =
+            if self.is_colored { Background::Unknown } else { Background::Plain(WHITE) };
+        let look = self.body.styles.look_of_style(style, "table-cell", Look::default());
+        let is_hidden = look.is_hidden(background);
+        // The cell is hidden as a whole.
+        let look = if is_hidden { Look { fonts: look.fonts, ..Look::default() } } else { look };
+        let mut boxes = String::new();
+        let text = match value {
+            Some(value) => look::finish_line(&look.apply_to(value)),
+            None => self.body.with_background(background, |body| {
+                let paragraphs = cell.elements().filter(|it| matches!(&*it.name, "p" | "h"));
+                let lines = paragraphs.map(|paragraph| {
+                    let mut line = String::new();
+                    body.write_inline(paragraph, look, &mut line, &mut boxes);
+                    look::finish_line(&line)
+                });
+                lines.collect::<Vec<_>>().join("\n")
+            }),
+        };
+        CellText { text, beside: self.take_notes(&boxes), is_hidden }
+    }
+
+    /// Returns a text and the notes in it, without empty lines.
+    fn take_notes(&mut self, text: &str) -> String {
+        let notes = std::mem::take(&mut self.body.notes);
+        let lines = text.lines().chain(notes.iter().map(String::as_str)).map(str::trim);
+        lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -129,6 +183,8 @@ struct Body<'a> {
     controls: HashMap<String, String>,
     /// The background of the text.
     background: Background,
+    /// The place of hidden text, if it is known.
+    place: Option<Place>,
     tally: &'a Tally,
 }
 
@@ -149,6 +205,7 @@ impl<'a> Body<'a> {
             headings,
             controls,
             background,
+            place: None,
             tally,
         }
     }
@@ -294,7 +351,7 @@ impl<'a> Body<'a> {
         for node in &parent.children {
             let element = match node {
                 Node::Text(words) if look.is_hidden(self.background) => {
-                    line.push_str(&self.tally.count_hidden_piece(words, None));
+                    line.push_str(&self.tally.count_hidden_piece(words, self.place.clone()));
                     continue;
                 }
                 Node::Text(words) => {
@@ -367,7 +424,7 @@ impl<'a> Body<'a> {
                 "hidden-text" => {
                     let words = element.attribute("string-value").unwrap_or_default();
                     let words = if words.is_empty() { element.text() } else { words };
-                    line.push_str(&self.tally.count_hidden_piece(&words, None));
+                    line.push_str(&self.tally.count_hidden_piece(&words, self.place.clone()));
                 }
                 "title" if is_of_line(parent) => self.write_inline(element, look, line, boxes),
                 "hidden-paragraph" | "page-number" | "page-count" | "title" | "desc"

@@ -9,6 +9,7 @@ use std::{
 mod binary;
 mod cells;
 mod chart;
+mod native_digits;
 mod number_format;
 mod ods;
 mod xlsx;

@@ -65,8 +65,13 @@ impl Styles {
 
     /// Returns the look of an element: its style and the styles under it, over the look around it.
     pub(super) fn look_of_element(&self, element: &Element, family: &str, around: Look) -> Look {
+        self.look_of_style(element.attribute("style-name"), family, around)
+    }
+
+    /// Returns the look of a style and the styles under it, over the look around it.
+    pub(super) fn look_of_style(&self, name: Option<String>, family: &str, around: Look) -> Look {
         let style = |name: String| self.styles.get(&(family.to_owned(), name));
-        let first = element.attribute("style-name").and_then(style);
+        let first = name.and_then(style);
         let chain = std::iter::successors(first, |known| style(known.base.clone()?));
         let look =
             chain.take(MAX_CHAIN).fold(Look::default(), |look, known| look.or_from(known.look));

@@ -10,7 +10,7 @@ use crate::{
     left_out::{Kind, Tally, count_characters},
     limits::{Deadline, Limits},
     links::Link,
-    spaces::one_line,
+    spaces::joined_lines,
     unreadable::Unreadable,
 };
 
@@ -239,7 +239,7 @@ pub(super) fn display_value(value: &Data) -> String {
         }
         Data::DurationIso(time) => format_iso_duration(time).unwrap_or_else(|| time.clone()),
         Data::Bool(value) => if *value { "TRUE" } else { "FALSE" }.to_owned(),
-        other => one_line(&other.to_string()),
+        other => joined_lines(&other.to_string()),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Numbers as a sheet shows them, by their format code: `0.0%`, `#,##0.00;(#,##0.00)`, `00000`
 //! (ECMA-376 part 1, 18.8.31).
 
+use super::native_digits::NativeDigits;
+
 /// Significant digits that are shown at most.
 const DIGITS: usize = 15;
 
@@ -26,6 +28,7 @@ pub(super) struct Section {
     condition: Option<(String, f64)>,
     /// Its format, if it is one of dates or durations.
     time: Option<Box<NumberFormat>>,
+    digits: NativeDigits,
     pieces: Vec<Piece>,
 }
 
@@ -128,9 +131,10 @@ impl NumberFormat {
     pub(super) fn format_number(&self, value: f64) -> Option<String> {
         let (section, says_sign) = self.section_for(value)?;
         let text = section.format_value(value.abs());
-        let is_zero = !text.chars().any(|c| ('1'..='9').contains(&c));
+        let is_zero = !section.pieces.contains(&Piece::General)
+            && !text.chars().any(|c| ('1'..='9').contains(&c));
         let sign = if value < 0.0 && !says_sign && !is_zero { "-" } else { "" };
-        Some(format!("{sign}{}", text.trim()))
+        Some(format!("{sign}{}", section.digits.replace(text.trim())))
     }
 }
 
@@ -232,6 +236,7 @@ impl Section {
                 '_' | '*' => drop(letters.next()),
                 '[' => {
                     let inner: String = letters.by_ref().take_while(|c| *c != ']').collect();
+                    section.digits.take(&inner);
                     if let Some(currency) = inner.strip_prefix('$') {
                         literal(&mut section, currency.split('-').next().unwrap_or_default());
                     } else if inner.starts_with(['<', '>', '=']) {
@@ -281,7 +286,7 @@ impl Section {
         if self.pieces.contains(&Piece::General) {
             let piece = |piece: &Piece| match piece {
                 Piece::Literal(words) => words.clone(),
-                Piece::General => format_general(value),
+                Piece::General => self.digits.spell(&format_general(value)),
                 Piece::Percent => "%".to_owned(),
                 _ => String::new(),
             };

@@ -9,15 +9,8 @@ use super::{
     number_format::format_general,
 };
 use crate::{
-    context::Context,
-    format::Format,
-    left_out::Kind,
-    links::Link,
-    open_document::Shapes,
-    package::Package,
-    spaces::one_line,
-    unreadable::Unreadable,
-    xml::{Element, Node},
+    context::Context, format::Format, left_out::Kind, open_document::BookTexts, package::Package,
+    spaces::joined_lines, unreadable::Unreadable, xml::Element,
 };
 
 /// The elements that are shapes, or links around them.
@@ -56,7 +49,7 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         })
         .filter_map(|style| style.attribute("name"))
         .collect();
-    let mut shapes = Shapes::of_book(package, &content, context.tally)?;
+    let mut texts = BookTexts::of_book(package, &content, context.tally)?;
     let mut text = String::new();
     let books = content.all("spreadsheet");
     let parts = books.iter().flat_map(|book| book.elements());
@@ -65,19 +58,21 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         let mut cells = Cells::new(context.limits, context.deadline, text.len());
         let mut sheet = Sheet {
             cells: &mut cells,
-            shapes: &mut shapes,
+            texts: &mut texts,
             beside: Vec::new(),
             columns: Vec::new(),
+            styles: Vec::new(),
             formulas: 0,
             row: 0,
         };
-        sheet.hidden_columns(table, &mut 0);
+        let place = format!("sheet {number}");
+        sheet.texts.begin_sheet(&place);
+        sheet.read_columns(table, &mut 0);
         match sheet.rows(table) {
             Ok(()) => {}
             Err(Fault::Document(unreadable)) => return Err(unreadable),
             Err(Fault::Sheet(why)) => return Err(Unreadable::damaged(Format::Ods, why)),
         }
-        let place = format!("sheet {number}");
         let Sheet { mut beside, formulas, .. } = sheet;
         context.tally.add_in_part(Kind::FormulasWithoutValue, formulas, &place);
         let is_hidden = table.attribute("style-name").is_some_and(|style| hidden.contains(&style));
@@ -102,18 +97,20 @@ fn is_encrypted(package: &mut Package<'_>) -> Result<bool, Unreadable> {
 
 struct Sheet<'s, 'c> {
     cells: &'s mut Cells<'c>,
-    shapes: &'s mut Shapes<'c>,
+    texts: &'s mut BookTexts<'c>,
     /// Text boxes, charts and comments.
     beside: Vec<String>,
     /// Hidden columns, in order.
     columns: Vec<Range<u32>>,
+    /// The end of each run of columns, and the style of its cells without one.
+    styles: Vec<(u32, Option<String>)>,
     formulas: usize,
     row: u32,
 }
 
 impl Sheet<'_, '_> {
-    /// Collects hidden columns, including those in groups. `at` is the index of the next column.
-    fn hidden_columns(&mut self, parent: &Element, at: &mut u32) {
+    /// Collects hidden columns and styles, including those in groups. `at` is the index of the next column.
+    fn read_columns(&mut self, parent: &Element, at: &mut u32) {
         for child in parent.elements() {
             match &*child.name {
                 "table-column" => {
@@ -121,10 +118,11 @@ impl Sheet<'_, '_> {
                     if child.attribute("visibility").is_some_and(|it| it != "visible") {
                         self.columns.push(*at..end);
                     }
+                    self.styles.push((end, child.attribute("default-cell-style-name")));
                     *at = end;
                 }
                 "table-columns" | "table-column-group" | "table-header-columns" => {
-                    self.hidden_columns(child, at);
+                    self.read_columns(child, at);
                 }
                 _ => {}
             }
@@ -148,6 +146,7 @@ impl Sheet<'_, '_> {
         let count = repeated(row, "number-rows-repeated");
         let is_hidden = row.attribute("visibility").is_some_and(|it| it != "visible");
         let mut shown: Vec<(Range<u32>, String)> = Vec::new();
+        let row_style = row.attribute("default-cell-style-name");
         let mut column = 0_u32;
         for cell in row.elements() {
             let mut next = column;
@@ -157,9 +156,11 @@ impl Sheet<'_, '_> {
             if !is_covered && &*cell.name != "table-cell" {
                 continue;
             }
-            let value = self.value(cell);
+            let style = cell.attribute("style-name").or_else(|| row_style.clone());
+            let style = style.or_else(|| self.column_style(next));
+            let (value, is_unseen) = self.value(cell, style);
             self.read_shapes(cell);
-            if is_hidden || is_covered {
+            if is_hidden || is_covered || is_unseen {
                 self.cells.hide(value)?;
                 continue;
             }
@@ -190,8 +191,14 @@ impl Sheet<'_, '_> {
         Ok(())
     }
 
-    /// Returns a cell's value as shown; dates and times as stored, which is more precise.
-    fn value(&mut self, cell: &Element) -> String {
+    fn column_style(&self, column: u32) -> Option<String> {
+        let run = self.styles.partition_point(|(end, _)| *end <= column);
+        self.styles.get(run).and_then(|(_, style)| style.clone())
+    }
+
+    /// Returns a cell's value as shown, and whether it is not seen. Dates and times are as stored, which is
+    /// more precise.
+    fn value(&mut self, cell: &Element, style: Option<String>) -> (String, bool) {
         let kind = cell.attribute("value-type").unwrap_or_default();
         let stored = match &*kind {
             "date" => cell.attribute("date-value").map(Data::DateTimeIso),
@@ -199,22 +206,19 @@ impl Sheet<'_, '_> {
             "boolean" => cell.attribute("boolean-value").map(|it| Data::Bool(it == "true")),
             _ => None,
         };
-        if let Some(stored) = stored {
-            return display_value(&stored);
+        let stored = stored.map(|stored| display_value(&stored));
+        let shown = self.texts.read_cell(cell, style, stored);
+        if !shown.beside.is_empty() {
+            self.beside.push(shown.beside);
         }
-        let paragraphs: Vec<String> = cell
-            .elements()
-            .filter(|child| matches!(&*child.name, "p" | "h"))
-            .map(paragraph_text)
-            .collect();
-        let text = one_line(&paragraphs.join(" "));
+        let text = joined_lines(&shown.text);
         if !text.is_empty() {
-            return text;
+            return (text, shown.is_hidden);
         }
         let number =
             cell.attribute("value").and_then(|value| value.parse().ok()).map(format_general);
         let number = number.or_else(|| cell.attribute("string-value"));
-        match (number, cell.attribute("formula")) {
+        let value = match (number, cell.attribute("formula")) {
             (Some(number), _) => number,
             (None, Some(formula)) if kind.is_empty() => {
                 self.formulas += 1;
@@ -223,7 +227,8 @@ impl Sheet<'_, '_> {
                 format!("={}", formula.trim_start_matches('='))
             }
             _ => String::new(),
-        }
+        };
+        (value, shown.is_hidden)
     }
 
     /// Reads the comments and the shapes of a cell or a sheet.
@@ -231,11 +236,9 @@ impl Sheet<'_, '_> {
         for child in parent.elements() {
             let text = match &*child.name {
                 "annotation" => {
-                    let lines = child.all("p").into_iter().map(paragraph_text);
-                    let lines = lines.filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
-                    format!("[Comment: {}]", lines.join(" "))
+                    format!("[Comment: {}]", self.texts.read_shape(child).replace('\n', " "))
                 }
-                name if SHAPES.contains(&name) => self.shapes.read(child),
+                name if SHAPES.contains(&name) => self.texts.read_shape(child),
                 _ => continue,
             };
             if !text.is_empty() {
@@ -243,32 +246,6 @@ impl Sheet<'_, '_> {
             }
         }
     }
-}
-
-/// Returns the text of a paragraph without comments and frames.
-fn paragraph_text(paragraph: &Element) -> String {
-    let mut text = String::new();
-    for node in &paragraph.children {
-        match node {
-            Node::Text(words) => text.push_str(words),
-            Node::Element(element) => match &*element.name {
-                "annotation" | "frame" => {}
-                "s" | "tab" | "line-break" => text.push(' '),
-                "a" => {
-                    let mut link = element.attribute("href").and_then(|address| Link::to(&address));
-                    if let Some(link) = &mut link {
-                        link.begin(&mut text);
-                    }
-                    text.push_str(&paragraph_text(element));
-                    if let Some(link) = link {
-                        link.end(&mut text);
-                    }
-                }
-                _ => text.push_str(&paragraph_text(element)),
-            },
-        }
-    }
-    text
 }
 
 fn repeated(element: &Element, name: &str) -> u32 {

@@ -10,7 +10,7 @@ use crate::{
     context::Context,
     format::Format,
     left_out::Kind,
-    spaces::one_line,
+    spaces::{joined_lines, one_line},
     unreadable::Unreadable,
     xml::{self, Element},
 };
@@ -140,6 +140,6 @@ fn display_value(data: &Element, format: Option<&NumberFormat>) -> String {
             let moment = text.trim().trim_end_matches(".000").replacen('T', " ", 1);
             moment.strip_suffix(" 00:00:00").map(str::to_owned).unwrap_or(moment)
         }
-        _ => one_line(&text),
+        _ => joined_lines(&text),
     }
 }

@@ -13,6 +13,7 @@ mod common;
 
 mod archives;
 mod binary_book;
+mod open_sheets;
 mod other_parts;
 mod pages;
 mod pdf;
@@ -144,6 +145,7 @@ fn each_kind_of_fault_is_read_right() {
         word::rows(),
         slides::rows(),
         sheets::rows(),
+        open_sheets::rows(),
         pages::rows(),
         texts::rows(),
         pdf::rows(),

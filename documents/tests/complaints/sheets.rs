@@ -294,6 +294,8 @@ pub(crate) fn rows() -> Vec<Row> {
         hidden("drawing", "a.xlsx", drawn(), &["one\ntwo~~three~~", "Low: 1% | Mid: | Top: 3%", "[x] Agreed", "[ ] Refused"], &["unseen"]),
         row("folders with backslashes", "a.xlsx", package(&xlsx().into_iter().map(|(name, part)| (&*name.replace('/', "\\").leak(), part)).collect::<Parts>()), &["Brest | 7.5"], &[]),
         row("cells as displayed", "a.xlsx", formatted(&[("0.0%", 0.075), ("$#,##0.00", 1_234.5), ("00000", 1_234.0), ("0 \"kg\"", 75.0), ("0.00E+00", 1.2e-5), ("# ?/?", 0.5), ("[h]:mm", 1.5)]), &["7.5%", "$1,234.50", "01234", "75 kg", "1.20E-05", "1/2", "36:00"], &[]),
+        row("rows and cells behind the last number", "a.xlsx", with(xlsx(), vec![("xl/worksheets/sheet1.xml", sheet(&format!("<row r='4294967295'>{}</row><row>{}</row><row><c r='ZZZZZZZZ9'><v>7</v></c><c><v>8</v></c><c><v>9</v></c></row>", text("last"), text("behind")), ""))]), &["last", "behind", "7", "8", "9"], &[]),
+        row("digits of other scripts, spaces", "a.xlsx", formatted(&[("[DBNum1][$-804]General", 105.0), ("[DBNum2][$-404]0", 34.0), ("[$-D000000]0.0", 12.5), ("\"a   b \"0", 7.0)]), &["一百〇五", "參肆", "๑๒.๕", "a   b 7"], &[]),
         row("cells as displayed", "a.xls", book(1_200, &formats, &[(false, old)]), &["7.5%", "$1,234.50", "01234", "75 kg", "(42.50)", "12.5 M", "2026-03-15"], &[]),
         hidden("formats and hidden parts", "a.xlsb", binary(), &["12.50% | 7.0 m"], &["offcolumn", "offrow", "offsheet"]),
         row("cells as displayed", "a.ods", with(ods(), vec![("content.xml", open(&format!("<table:table-row>{}</table:table-row>", shown("office:value-type='percentage' office:value='0.075'", "7.50%"))))]), &["7.50%"], &[]),

@@ -17,7 +17,7 @@ use crate::{
         cells::{Cells, Fault, Range, display_value, format_number},
         number_format::NumberFormat,
     },
-    spaces::one_line,
+    spaces::joined_lines,
     xml::{self, Element},
 };
 
@@ -229,7 +229,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
     fn begin_row(&mut self, element: &Element) {
         let number = element.attribute("r").and_then(|it| it.parse::<u32>().ok());
         // Rows without a number follow the previous one.
-        self.row = number.unwrap_or(self.row + 1);
+        self.row = number.unwrap_or(self.row.saturating_add(1));
         self.is_hidden_row = element.is_on("hidden") || is_zero(element, "ht");
         self.column = 0;
     }
@@ -266,7 +266,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
     fn end_cell(&mut self) -> Result<(), Fault> {
         let Some(cell) = self.cell.take() else { return Ok(()) };
         let (row, column) = (self.row.saturating_sub(1), self.column);
-        self.column = column + 1;
+        self.column = column.saturating_add(1);
         // Programs that do not calculate leave a formula's value empty. The value of a text may be
         // empty too.
         let has_result = |value: &String| !value.is_empty() || cell.kind == "str";
@@ -340,7 +340,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
                 Err(_) => value.to_owned(),
             },
         };
-        one_line(&text)
+        joined_lines(&text)
     }
 
     fn format_number(&self, number: f64, style: usize) -> String {
