@@ -5,6 +5,7 @@ mod color_notation;
 mod cost;
 mod css;
 mod declarations;
+mod declared;
 mod embedded;
 mod flow;
 mod generated;
@@ -81,7 +82,7 @@ pub(crate) fn extract_xhtml(
 
 /// Decodes a page. Its declared encoding holds for bytes that are not UTF-8.
 pub(crate) fn decode_page(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
-    Ok(match declared_encoding(bytes) {
+    Ok(match declared::encoding_of(bytes) {
         // Its bytes are ASCII, so they look like UTF-8.
         Some(encoding) if encoding == encoding_rs::ISO_2022_JP => {
             encoding::decode_as(encoding, bytes)?
@@ -170,22 +171,6 @@ fn parse_page(text: &str) -> Result<Html, Unreadable> {
         }
     }
     Ok(parser.finish())
-}
-
-/// Returns the encoding declared in the first kilobyte: by `<meta charset="…">`, its older form, or the
-/// XML declaration.
-fn declared_encoding(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(1_024)]).to_ascii_lowercase();
-    let declaration = head.trim_start().strip_prefix("<?xml").and_then(|it| it.split("?>").next());
-    let of_xml = declaration.and_then(|it| it.split("encoding").nth(1)?.split_once('='));
-    let label = match of_xml {
-        Some((_, label)) => label.trim_start(),
-        None => head.split("charset=").nth(1)?,
-    };
-    let label = label.trim_start_matches(['"', '\'']);
-    let label = label.split(['"', '\'', ' ', '>', ';', '/']).next()?;
-    // A declaration readable as ASCII is not in UTF-16, even if it names that.
-    encoding_rs::Encoding::for_label(label.as_bytes()).filter(|it| it.output_encoding() == *it)
 }
 
 /// A walk through a page's tree.
