@@ -198,6 +198,15 @@ fn pages_that_cannot_be_read_are_named() {
 }
 
 #[test]
+fn content_with_more_faults_than_are_skipped_is_named() {
+    let line = |text: &str| format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET ");
+    let content = [line("before"), "] ".repeat(200), line("behind")].concat();
+    let read = read(&page(&content, "", &[])).unwrap();
+    assert_eq!(read.text, "before");
+    assert_eq!(read.left_out.count(left_out::Kind::UnreadPages), 1);
+}
+
+#[test]
 fn pictures_alone_are_no_text() {
     let bytes = page("200 0 0 200 72 72 cm /I Do", "", &[PICTURE]);
     assert_eq!(read(&bytes).unwrap_err(), Unreadable::NoTextLayer { pages: 1 });

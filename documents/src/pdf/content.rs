@@ -1,4 +1,4 @@
-//! Prepares a page's content for the interpreter: separates adjacent numbers.
+//! Prepares a page's content for the interpreter: separates adjacent numbers, and marks the end.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,23 @@ use hayro_interpret::{
     Context, Device, hayro_syntax::content::TypedIter, hayro_syntax::page::Page, interpret,
 };
 
+/// The tag of the marked content that ends a page's content: whoever has seen it has seen all.
+pub(super) const END: &[u8] = b"EndOfContent";
+
+/// Returns a page's content with its [end](END).
+pub(super) fn page_content(page: &Page<'_>) -> Vec<u8> {
+    let content = separate_adjacent_numbers(page.page_stream().unwrap_or_default());
+    [&*content, b"\n/", END, b" BMC EMC"].concat()
+}
+
 /// Draws a page's content.
 pub(super) fn draw_content<'a>(
     page: &Page<'a>,
+    content: &[u8],
     context: &mut Context<'a>,
     device: &mut impl Device<'a>,
 ) {
-    let content = separate_adjacent_numbers(page.page_stream().unwrap_or_default());
-    interpret(TypedIter::new(&content), page.resources(), context, device);
+    interpret(TypedIter::new(content), page.resources(), context, device);
 }
 
 /// Inserts a space between the adjacent numbers of an array. `[(a)12-333(b)] TJ` moves by 12 and by -333;

@@ -32,6 +32,7 @@ use super::{
     layers::Layers,
     meaning::{Meanings, UNKNOWN, is_inked, is_text},
     page_budget::PageBudget,
+    repair::repair,
     rules::Rules,
     strikes,
     structure::{Replacement, Structure},
@@ -98,6 +99,8 @@ pub(super) struct PageLetters {
     pub(super) hidden: Vec<Glyph>,
     /// Whether it is a scan without a layer of text.
     is_bare_scan: bool,
+    /// Whether its content could not be read to the end.
+    pub(super) is_cut_off: bool,
 }
 
 impl PageLetters {
@@ -154,8 +157,8 @@ pub(super) fn collect_letters<'a>(
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let turned = page.initial_transform(true);
     let turned = Affine::new(turned.as_coeffs());
-    let mut context = Context::new(turned, bounds, cache, layers.states, settings);
-    let mut collector = LetterCollector {
+    let new_context = || Context::new(turned, bounds, cache, layers.states, settings.clone());
+    let new_collector = || LetterCollector {
         page: PageLetters::default(),
         bounds,
         meanings: Meanings::read(page),
@@ -168,14 +171,23 @@ pub(super) fn collect_letters<'a>(
         positions_by_letter: HashMap::new(),
         visibility: Visibility::default(),
         tilings: Tilings::default(),
-        budget,
+        budget: budget.clone(),
         picture_area: 0.0,
         annotation_letters: None,
         layers,
         open_hidden_layers: 0,
         hidden_notes: hidden_notes(page, layers, turned),
+        has_reached_end: false,
     };
-    content::draw_content(page, &mut context, &mut collector);
+    let content = content::page_content(page);
+    let (mut context, mut collector) = (new_context(), new_collector());
+    content::draw_content(page, &content, &mut context, &mut collector);
+    if !collector.has_reached_end {
+        (context, collector) = (new_context(), new_collector());
+        let content = repair(&content);
+        content::draw_content(page, &content, &mut context, &mut collector);
+    }
+    collector.page.is_cut_off = !collector.has_reached_end;
     collector.annotation_letters = Some(Vec::new());
     interpret_page(page, &mut context, &mut collector);
     collector.page.unknown += collector.meanings.unknown;
@@ -258,6 +270,8 @@ struct LetterCollector<'a, 'l> {
     open_hidden_layers: usize,
     /// Places of notes in layers that are not shown.
     hidden_notes: Vec<Rect>,
+    /// Whether the page's content was read to its end.
+    has_reached_end: bool,
 }
 
 /// Marked content with a replacement text (`ActualText`).
@@ -604,6 +618,7 @@ impl<'a> Device<'a> for LetterCollector<'a, '_> {
     }
 
     fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {
+        self.has_reached_end |= tag == content::END;
         let is_off = tag == b"OC" && properties.is_some_and(|layer| self.layers.hides(layer));
         self.open_hidden_layers += usize::from(is_off);
         self.is_hidden_layer.push(is_off);

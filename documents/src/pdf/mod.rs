@@ -13,6 +13,7 @@ mod meaning;
 mod page_budget;
 #[cfg(feature = "pages")]
 mod picture;
+mod repair;
 mod rules;
 mod strikes;
 mod structure;
@@ -217,7 +218,7 @@ impl PagesRead {
             self.pictures.push(picture);
             let note = format!("[Page {number}: picture {}]", self.pictures.len());
             append(&mut self.text, &note);
-        } else if shows_more || glyphs::is_damaged(page) {
+        } else if shows_more || letters.is_cut_off || glyphs::is_damaged(page) {
             self.incomplete_pages += 1;
             let kind = if shows_more { Kind::PagesWithoutText } else { Kind::UnreadPages };
             tally.add_on_page(kind, 1, number);

@@ -156,6 +156,23 @@ pub(crate) fn rows() -> Vec<Row> {
             &["\u{fffd}"],
         ),
         row(
+            "content that cannot be read",
+            "a.pdf",
+            page(
+                &[
+                    &line(72, 700, "before"),
+                    "1 2 3 re f ] ",
+                    &line(72, 680, "between"),
+                    "/Span << /ActualText (x >> BDC [ 3 d ",
+                    &line(72, 660, "behind"),
+                ]
+                .concat(),
+                &[],
+            ),
+            &["before\nbetween\nbehind"],
+            &[],
+        ),
+        row(
             "a slanted mark over the text",
             "a.pdf",
             page(&watermark, &[]),
