@@ -49,7 +49,7 @@ pub(super) fn split_asides(words: Vec<Word>) -> (Vec<Word>, Vec<Aside>) {
     let same_size = by_size.chunk_by(|a, b| b.size - a.size < 0.01 * b.size);
     let notes: Vec<Block> = same_size
         .filter(|same| same.first().is_some_and(|word| word.size < SMALL * largest))
-        .flat_map(|same| blocks(same))
+        .flat_map(blocks)
         .filter(|block| is_note(block, &by_line))
         .collect();
     let mut asides: Vec<Aside> =

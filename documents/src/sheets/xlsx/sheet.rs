@@ -229,7 +229,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
     fn begin_row(&mut self, element: &Element) {
         let number = element.attribute("r").and_then(|it| it.parse::<u32>().ok());
         // Rows without a number follow the previous one.
-        self.row = number.unwrap_or(self.row.saturating_add(1));
+        self.row = number.unwrap_or_else(|| self.row.saturating_add(1));
         self.is_hidden_row = element.is_on("hidden") || is_zero(element, "ht");
         self.column = 0;
     }
