@@ -179,6 +179,7 @@ release() {
         skipped "zizmor: not installed (the release's workflow was not looked at)"
     fi
     packages
+    release_files
 }
 
 # Each crate as a registry would get it, with its README; nothing is compiled.
@@ -188,6 +189,41 @@ packages() {
         tar -tzf "$package" | grep -q '/README.md$' || { echo "$(basename "$package") has no README.md" >&2; return 1; }
     done
     echo "each crate makes a package, with its README"
+}
+
+# Of each target in the workflow, with tools that compile nothing: the script's own steps. A real wheel and archive are made
+# by `make python`.
+release_files() {
+    place=$scratch/release
+    mkdir -p "$place/.tools/release/bin" "$place/clients/python" "$place/deploy" "$place/docs"
+    cp -R scripts Cargo.toml CHANGELOG.md LICENSE-* "$place"
+    cp deploy/tidegate.toml "$place/deploy"
+    cp docs/configuration.md "$place/docs"
+    cat >"$place/.tools/release/bin/cargo" <<'EOF'
+#!/bin/sh
+for last; do :; done
+made() { mkdir -p "${1%/*}" && cp "$0" "$1"; }
+case ${0##*/}-$1 in
+cargo-build | cargo-zigbuild) made "target/${last%%.*}/dist/tidegate" ;;
+cargo-cyclonedx) made ./tidegate.cdx.json ;;
+maturin-build) made "$6/tidegate-$9.whl" ;;
+esac
+EOF
+    chmod +x "$place/.tools/release/bin/cargo"
+    ln -s cargo "$place/.tools/release/bin/rustup"
+    ln -s cargo "$place/.tools/release/bin/maturin"
+    targets=$(sed -n 's/.*{ target: \([^,]*\),.*/\1/p' .github/workflows/release.yml)
+    # The words of $targets are meant to be split.
+    # shellcheck disable=SC2086
+    "$place/scripts/release.sh" $targets
+    "$place/scripts/release.sh" --sums
+    for target in $targets; do
+        for file in "tidegate-$target.whl" "tidegate-.*-$target.tar.gz"; do
+            grep -q "  $file\$" "$place/target/distrib/SHA256SUMS" || { echo "no $file in a release" >&2; return 1; }
+        done
+    done
+    (cd "$place/target/distrib" && sha256sum --check --quiet SHA256SUMS)
+    echo "a release's steps run to their end for each target, with a stand-in for the compiler"
 }
 
 # Built somewhere else; then each link in it must lead to a page or a section of it.
