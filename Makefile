@@ -7,7 +7,7 @@ ARGS ?=
 # How many seeds `make simulate` runs.
 SEEDS ?= 1000
 # What `make release` builds for.
-TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
+TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl
 
 # The demo needs neither Bedrock's SDK nor a renderer of pages, which take minutes to build.
 lean := --locked --no-default-features --bin tidegate

@@ -5,7 +5,8 @@
 #   scripts/release.sh --sums      the bill of materials, and the check sums of all that is there
 #   scripts/release.sh --archive TARGET PROGRAM FOLDER   one archive of a program that is there
 #
-# The programs for Linux run with the glibc named here and newer ones; those for macOS are made on macOS.
+# The programs for Linux run with the glibc named here and newer ones, those for musl with any or none; those for macOS
+# are made on macOS.
 
 set -eu
 
@@ -25,9 +26,11 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 build() {
     rustup target add "$1"
     case $1 in
-    *-linux-gnu) cargo zigbuild --locked --package tidegate --bin tidegate --profile dist --target "$1.$GLIBC" ;;
-    *) cargo build --locked --package tidegate --bin tidegate --profile dist --target "$1" ;;
+    *-linux-gnu) set -- zigbuild "$1.$GLIBC" ;;
+    *-linux-musl) set -- zigbuild "$1" ;;
+    *) set -- build "$1" ;;
     esac
+    cargo "$1" --locked --package tidegate --bin tidegate --profile dist --target "$2"
 }
 
 # With the licences, an example of the configuration and what its keys mean: archive TARGET PROGRAM FOLDER
@@ -43,6 +46,7 @@ archive() {
 wheel() {
     case $1 in
     *-linux-gnu) set -- "$@" --zig --compatibility "manylinux_$(echo $GLIBC | tr . _)" ;;
+    *-linux-musl) set -- "$@" --zig --compatibility musllinux_1_2 ;;
     esac
     target=$1
     program=$2
