@@ -16,10 +16,11 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{
-    ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, RetryConfig,
+    GetOptions, GetResult, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
+    PutOptions, PutPayload, RetryConfig,
     path::{Path, PathPart},
 };
 use url::Url;
@@ -357,7 +358,7 @@ impl Location {
     /// The errors of [`Self::read`]; [`Error::Invalid`] for a larger object, of which nothing is read.
     pub async fn read_at_most(&self, most: u64) -> Result<(Bytes, Stamp), Error> {
         self.wait_for_turn().await?;
-        let result = match self.store().get(&self.path).await {
+        match self.store().get(&self.path).await {
             Ok(result) if result.meta.size > most => {
                 return Err(Error::Invalid(format!(
                     "{} has {} bytes now; at most {most} are read",
@@ -367,14 +368,36 @@ impl Location {
             }
             Ok(result) => {
                 let stamp = self.stamp_of(result.meta.clone());
-                result.bytes().await.map(|bytes| (bytes, stamp))
+                self.bytes_of(result).await.map(|bytes| (bytes, stamp))
             }
-            Err(error) => Err(error),
-        };
-        result.map_err(|error| match error {
+            Err(error) => Err(self.unread(&error)),
+        }
+    }
+
+    /// The bytes of an answer. A web server may send more than it has said; no more is read.
+    async fn bytes_of(&self, result: GetResult) -> Result<Bytes, Error> {
+        let said = result.range.end - result.range.start;
+        if matches!(result.payload, GetResultPayload::File(..)) {
+            return result.bytes().await.map_err(|error| self.unread(&error));
+        }
+        let (mut pieces, mut all) = (result.into_stream(), BytesMut::new());
+        while let Some(piece) = pieces.try_next().await.map_err(|error| self.unread(&error))? {
+            if (all.len() + piece.len()) as u64 > said {
+                return Err(Error::Invalid(format!(
+                    "{} is sent with more than the {said} bytes that its server had said",
+                    self.uri()
+                )));
+            }
+            all.extend_from_slice(&piece);
+        }
+        Ok(all.freeze())
+    }
+
+    fn unread(&self, error: &object_store::Error) -> Error {
+        match error {
             object_store::Error::NotFound { .. } => Error::Missing(self.uri()),
-            error => self.failed("read", &error),
-        })
+            error => self.failed("read", error),
+        }
     }
 
     /// The whole object; `None` where there is none.
@@ -391,10 +414,11 @@ impl Location {
     /// [`Error::Missing`], or another error of the store.
     pub async fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
         self.wait_for_turn().await?;
-        self.store().get_range(&self.path, range).await.map_err(|error| match error {
-            object_store::Error::NotFound { .. } => Error::Missing(self.uri()),
-            error => self.failed("read", &error),
-        })
+        let options = GetOptions::new().with_range(Some(range));
+        match self.store().get_opts(&self.path, options).await {
+            Ok(result) => self.bytes_of(result).await,
+            Err(error) => Err(self.unread(&error)),
+        }
     }
 
     /// Removes the object. An object that does not exist counts as removed.
@@ -505,9 +529,16 @@ impl Location {
             let names = self.names().await?;
             return Ok(names.into_iter().next().map(|name| self.child(&name)));
         }
-        let mut objects = self.store().list(Some(&self.path));
-        let first = objects.try_next().await.map_err(|error| self.failed("list", &error))?;
-        Ok(first.map(|meta| Self { path: meta.location, ..self.clone() }))
+        let mut first = None;
+        let object = |_, entry| match entry {
+            Entry::Object(location, _) => {
+                first = Some(location);
+                ControlFlow::Break(())
+            }
+            Entry::Odd(_) => ControlFlow::Continue(()),
+        };
+        self.visit(None, usize::MAX, object).await?;
+        Ok(first)
     }
 
     /// The names of the objects directly below this location.
@@ -516,9 +547,7 @@ impl Location {
     /// The errors of [`Self::list`].
     pub async fn names(&self) -> Result<Vec<String>, Error> {
         if let Some(folder) = self.file_path() {
-            let read = tokio::task::spawn_blocking(move || local::names(&folder));
-            let names = read.await.map_err(std::io::Error::other).flatten();
-            return names.map_err(|error| self.failed_folder(error));
+            return self.names_of_files(folder, false).await;
         }
         let listed = self.store().list_with_delimiter(Some(&self.path)).await;
         let objects = listed.map_err(|error| self.failed("list", &error))?.objects;
@@ -526,6 +555,28 @@ impl Location {
             .into_iter()
             .filter_map(|meta| Some(meta.location.filename()?.to_owned()))
             .collect())
+    }
+
+    /// Removes what interrupted writes have left directly below this location of a file system. `is_old`
+    /// tells, by its name, whether a write cannot be under way any more.
+    ///
+    /// # Errors
+    /// The folder cannot be read or changed.
+    pub async fn remove_unfinished(&self, is_old: impl Fn(&str) -> bool) -> Result<(), Error> {
+        let Some(folder) = self.file_path() else { return Ok(()) };
+        for name in self.names_of_files(folder.clone(), true).await? {
+            if is_old(&name) {
+                let removed = tokio::fs::remove_file(folder.join(name)).await;
+                removed.map_err(|error| self.failed_folder(error))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn names_of_files(&self, folder: PathBuf, staged: bool) -> Result<Vec<String>, Error> {
+        let read = tokio::task::spawn_blocking(move || local::names(&folder, staged));
+        let names = read.await.map_err(std::io::Error::other).flatten();
+        names.map_err(|error| self.failed_folder(error))
     }
 
     /// Visits every object below this prefix, in any order.

@@ -443,7 +443,8 @@ async fn no_more_is_read_than_allowed_whatever_a_server_has_said() {
                 request.push(client.read_u8().await.unwrap());
             }
             let is_head = request.starts_with(b"HEAD");
-            let size = if is_head { 5 } else { 6_u64 << 30 };
+            let says_less = request.starts_with(b"HEAD /docs/a.md");
+            let size = if says_less { 5 } else { 6_u64 << 30 };
             let head =
                 format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {size}\r\n\r\n");
             client.write_all(head.as_bytes()).await.unwrap();
@@ -457,6 +458,52 @@ async fn no_more_is_read_than_allowed_whatever_a_server_has_said() {
     assert_eq!(object.size().await.unwrap(), Some(5));
     let refused = object.read_at_most(1 << 20).await.unwrap_err().to_string();
     assert!(refused.ends_with("has 6442450944 bytes now; at most 1048576 are read"), "{refused}");
+    let source = serde_json::json!({"manifest": format!("{root}/b.jsonl")});
+    let job = job_of(&source);
+    let output = storage.resolve(&format!("{root}/out/")).unwrap();
+    let refused = listed(&storage, &job, &output, PageBudget::page()).await.unwrap_err();
+    assert!(refused.message.ends_with("at most 67108864 are read"), "{refused}");
+    let sent = sent.load(Ordering::SeqCst);
+    assert!(sent < 64, "{sent} MB were read");
+}
+
+/// The answer has the length that was asked for in its head, and no end.
+#[tokio::test]
+async fn an_answer_longer_than_asked_is_read_no_further() {
+    use tokio::io::AsyncReadExt;
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let root = format!("http://{}/docs", listener.local_addr().unwrap());
+    let sent = Arc::<AtomicU32>::default();
+    let count = Arc::clone(&sent);
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(client.read_u8().await.unwrap());
+            }
+            let is_range = request.to_ascii_lowercase().windows(7).any(|word| word == b"\r\nrange");
+            let status = match is_range {
+                true => "206 Partial Content\r\ncontent-range: bytes 0-4/100",
+                false => "200 OK",
+            };
+            let head = format!(
+                "HTTP/1.1 {status}\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n"
+            );
+            client.write_all(head.as_bytes()).await.unwrap();
+            let chunk = [&b"100000\r\n"[..], &[b'x'; 1 << 20], b"\r\n"].concat();
+            while client.write_all(&chunk).await.is_ok() {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let object = storage.resolve(&format!("{root}/a.md")).unwrap();
+    let longer = "is sent with more than the 5 bytes that its server had said";
+    let part = object.read_range(0..5).await.unwrap_err().to_string();
+    assert!(part.ends_with(longer), "{part}");
+    let whole = object.read_at_most(1 << 20).await.unwrap_err().to_string();
+    assert!(whole.ends_with(longer), "{whole}");
     let sent = sent.load(Ordering::SeqCst);
     assert!(sent < 64, "{sent} MB were read");
 }
@@ -540,11 +587,20 @@ async fn workers_share_a_hosts_rate_and_go_on_by_themselves_without_redis() {
     assert_eq!(asked.load(Ordering::SeqCst), 6);
 }
 
-/// A bucket with these keys, and the number of its listings.
+/// A bucket with these keys, and the number of its listings. Keys that end in a slash are empty.
 async fn bucket_of(keys: Vec<String>) -> (Storage, Arc<AtomicU32>) {
     let asked = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&asked);
-    let list = move |uri: axum::http::Uri| {
+    let answer = move |method: axum::http::Method, uri: axum::http::Uri| {
+        if method == axum::http::Method::HEAD {
+            let key = uri.path().strip_prefix("/bucket/").unwrap_or_default();
+            let status = match keys.iter().any(|known| known == key) {
+                true => StatusCode::OK,
+                false => StatusCode::NOT_FOUND,
+            };
+            let headers = [("last-modified", "Sun, 22 Nov 2026 00:00:00 GMT")];
+            return std::future::ready((status, headers, String::new()));
+        }
         counted.fetch_add(1, Ordering::SeqCst);
         let query: std::collections::HashMap<String, String> =
             url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
@@ -558,18 +614,20 @@ async fn bucket_of(keys: Vec<String>) -> (Storage, Arc<AtomicU32>) {
         let page: Vec<&String> = left.by_ref().take(most).collect();
         let mut xml = String::from("<ListBucketResult>");
         for key in &page {
+            let size = u8::from(!key.ends_with('/'));
             xml += &format!(
-                "<Contents><Key>{key}</Key><Size>1</Size><LastModified>2026-11-22T00:00:00.000Z</LastModified></Contents>"
+                "<Contents><Key>{key}</Key><Size>{size}</Size><LastModified>2026-11-22T00:00:00.000Z</LastModified></Contents>"
             );
         }
         if let (Some(last), Some(_)) = (page.last(), left.next()) {
             xml += &format!("<NextContinuationToken>{last}</NextContinuationToken>");
         }
-        std::future::ready(xml + "</ListBucketResult>")
+        let headers = [("last-modified", "")];
+        std::future::ready((StatusCode::OK, headers, xml + "</ListBucketResult>"))
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let app = Router::new().fallback(get(list));
+    let app = Router::new().fallback(get(answer));
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
     (storage_at(&endpoint, &[]), asked)
 }
@@ -584,9 +642,7 @@ async fn a_key_that_cannot_be_a_path_is_a_failure_of_its_own() {
     keys.extend(odd.map(str::to_owned));
     keys.sort();
     let (storage, asked) = bucket_of(keys).await;
-    let job = serde_json::json!({"source": {"prefix": "s3://bucket/data/in/"}, "output": "s3://bucket/data/out/",
-        "instructions": "x", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 1});
-    let job: Job = serde_json::from_value(job).unwrap();
+    let job = job_of(&serde_json::json!({"prefix": "s3://bucket/data/in/"}));
     let output = storage.resolve("s3://bucket/data/out/").unwrap();
     let found = listed(&storage, &job, &output, PageBudget::page()).await.unwrap();
     let asked = asked.load(Ordering::SeqCst);
@@ -607,6 +663,41 @@ async fn a_key_that_cannot_be_a_path_is_a_failure_of_its_own() {
     let mut uris: Vec<String> = good.into_iter().map(|document| document.uri).collect();
     uris.sort();
     assert!(uris.into_iter().eq(expected), "each of the others once");
+}
+
+/// Consoles show a folder by an empty object whose key ends in a slash.
+#[tokio::test]
+async fn a_folder_of_a_console_is_no_document() {
+    let keys = ["data/in/", "data/in/a/", "data/in/a/b/", "data/in/a/b/c.md", "data/in/z.md"];
+    let (storage, _) = bucket_of(keys.map(str::to_owned).to_vec()).await;
+    let job = job_of(&serde_json::json!({"prefix": "s3://bucket/data/in/"}));
+    let output = storage.resolve("s3://bucket/data/out/").unwrap();
+    for room in [PageBudget::page(), PageBudget::of_documents(1)] {
+        let found = listed(&storage, &job, &output, room).await.unwrap();
+        let ids: Vec<&str> = found.iter().map(|document| document.id.as_str()).collect();
+        assert_eq!(ids, ["a__b__c.md", "z.md"]);
+    }
+    let (storage, _) = bucket_of(vec!["data/in/".to_owned(), "data/in/a/".to_owned()]).await;
+    let output = storage.resolve("s3://bucket/data/out/").unwrap();
+    let refused = listed(&storage, &job, &output, PageBudget::page()).await.unwrap_err();
+    assert!(refused.message.contains("no documents were found"), "{refused}");
+}
+
+/// `doctor` reads an object where it may not write.
+#[tokio::test]
+async fn an_odd_key_does_not_condemn_its_bucket() {
+    let keys = ["data/in//odd.md", "data/in/z.md"].map(str::to_owned);
+    let (storage, _) = bucket_of(keys.to_vec()).await;
+    let place = storage.resolve("s3://bucket/data/in/").unwrap();
+    let access = place.try_access(CredentialKind::AccessKey).await;
+    assert_eq!((access.list.works(), access.read.works()), (Some(true), Some(true)), "{access:?}");
+}
+
+/// A batch of the documents of a source.
+fn job_of(source: &serde_json::Value) -> Job {
+    let job = serde_json::json!({"source": source, "output": "s3://bucket/data/out/",
+        "instructions": "x", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 1});
+    serde_json::from_value(job).unwrap()
 }
 
 /// All documents of a source, in its order.

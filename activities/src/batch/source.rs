@@ -30,7 +30,7 @@ use crate::{
         row_ids::RowIds,
         version::Version,
     },
-    storage::{Entry, Location, OddEntry, Storage},
+    storage::{Entry, Location, OddEntry, Stamp, Storage},
 };
 
 /// Files, each with the position after it; and whether more may follow.
@@ -215,14 +215,16 @@ async fn under(
         more = listed.more;
         behind = listed.entries.last().map(|(key, _)| key.clone()).or(behind);
         for (key, entry) in listed.entries {
-            let is_earlier = match &entry {
-                // A pattern names its files explicitly, so earlier outputs are not left out.
-                Entry::Object(location, _) if pattern.is_none() => {
-                    earlier.wrote(&base, &location.relative_to(&base)).await?
+            let is_left_out = match &entry {
+                Entry::Object(location, stamp) => {
+                    is_folder(location, stamp).await?
+                        // A pattern names its files explicitly, so earlier outputs are not left out.
+                        || (pattern.is_none()
+                            && earlier.wrote(&base, &location.relative_to(&base)).await?)
                 }
-                _ => false,
+                Entry::Odd(_) => false,
             };
-            if let Some(document) = wanted(entry).filter(|_| !is_earlier) {
+            if let Some(document) = wanted(entry).filter(|_| !is_left_out) {
                 files.push((document, FilePosition::Key(key)));
             }
         }
@@ -251,6 +253,13 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Files, F
     }
     let file = Document::file(DocumentId::from_relative_path(base.name()), base.uri());
     Ok((vec![(file, FilePosition::Everything)], false))
+}
+
+/// Whether a listed object is a folder that a store's console has made. Its key ends in a slash, which a
+/// listing omits: there is no object of this name.
+async fn is_folder(location: &Location, stamp: &Stamp) -> Result<bool, Failure> {
+    let may_be = stamp.size == 0 && location.file_path().is_none();
+    Ok(may_be && location.stamp().await?.is_none())
 }
 
 /// Whether the object was written by the batch itself, by its path in the output.

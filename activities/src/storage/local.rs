@@ -155,11 +155,12 @@ pub(super) fn of_key(key: &str) -> PathBuf {
     OsString::from_vec(percent_encoding::percent_decode_str(key).collect()).into()
 }
 
-/// The names of the files in a folder; none where there is no folder.
+/// The names of the complete files in a folder, or of those that are being written; none where there is no
+/// folder.
 ///
 /// # Errors
 /// The folder cannot be read.
-pub(super) fn names(folder: &FilePath) -> io::Result<Vec<String>> {
+pub(super) fn names(folder: &FilePath, staged: bool) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -170,7 +171,7 @@ pub(super) fn names(folder: &FilePath) -> io::Result<Vec<String>> {
         let entry = entry?;
         if entry.file_type()?.is_file()
             && let Ok(name) = entry.file_name().into_string()
-            && !is_staged(&name)
+            && is_staged(&name) == staged
         {
             names.push(name);
         }

@@ -16,6 +16,9 @@ use crate::{
 /// Bytes that are read at once.
 const BLOCK: u64 = 4 << 20;
 
+/// Longest manifest of a web server, in bytes.
+const MAX_AT_ONCE: u64 = 64 << 20;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -80,7 +83,7 @@ async fn block(location: &Location, from: u64) -> Result<(bytes::Bytes, bool), F
     let size = size.unwrap_or(0);
     // Not every web server supports ranges.
     if (from == 0 && size <= BLOCK) || location.is_read_only() {
-        let (whole, _) = location.read_at_most(size.max(BLOCK)).await.map_err(of_field)?;
+        let (whole, _) = location.read_at_most(MAX_AT_ONCE).await.map_err(of_field)?;
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
         return Ok((whole.slice(from..), true));
     }
