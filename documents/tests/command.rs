@@ -39,6 +39,21 @@ async fn bytes_go_in_and_text_comes_out() {
     assert_eq!(read(&reader, b"ebb", "a.txt").await.unwrap(), "ebb", "others are read as ever");
 }
 
+/// No variable of the worker but those that programs need: a provider's key is none of them.
+#[tokio::test]
+async fn the_process_that_reads_has_no_secret_in_its_environment() {
+    let seen = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("environment-of-a-reader");
+    let script = format!("cat /proc/self/environ > '{}'", seen.display());
+    let reader = Reader::isolated("/bin/sh", ["-c".to_owned(), script], Limits::default());
+    drop(reader.read(Bytes::from_static(b"%PDF-1.7"), "a.pdf").await);
+    let seen = String::from_utf8(std::fs::read(seen).unwrap()).unwrap();
+    let names: Vec<&str> =
+        seen.split('\0').filter_map(|variable| Some(variable.split_once('=')?.0)).collect();
+    assert!(names.contains(&"PATH"), "{names:?}");
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
+}
+
 #[tokio::test]
 async fn what_a_program_writes_has_the_bounds_of_its_document() {
     let reader = reader(&["bin"], "cat", Limits::default());
