@@ -163,6 +163,16 @@ mod tests {
         let validator = SchemaValidator::compile(&tree).unwrap();
         validator.check(r#"{"n":1,"left":{"n":2},"right":{"n":3}}"#).unwrap();
         assert!(!validator.is_harmless, "an answer decides how often it is gone through");
+        // At each level, the variants are judged again to find what they cover.
+        let nested = |depth: usize, what: &str| {
+            let leaf = json!({"properties": {"a": {}}});
+            (0..depth).fold(leaf, |inner, _| json!({"anyOf": [inner], what: false}))
+        };
+        for what in ["unevaluatedProperties", "unevaluatedItems"] {
+            let failure = SchemaValidator::compile(&nested(25, what)).unwrap_err();
+            assert!(failure.message.contains("more than 100000 schemas"), "{failure}");
+            assert!(SchemaValidator::compile(&nested(3, what)).unwrap().is_harmless);
+        }
         let texts: Vec<_> = (0..5_000).map(|at| json!(format!("x{at}"))).collect();
         let objects: Vec<_> = (0..5_000).map(|at| json!({"a": at})).collect();
         for (schema, is_harmless) in [

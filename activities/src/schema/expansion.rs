@@ -56,8 +56,8 @@ struct Count<'s> {
 impl<'s> Count<'s> {
     fn count(&mut self, schema: &'s Value) -> u64 {
         match schema {
-            Value::Object(parts) => {
-                let parts = parts.iter().map(|(name, part)| match (name.as_str(), part) {
+            Value::Object(fields) => {
+                let parts = fields.iter().map(|(name, part)| match (name.as_str(), part) {
                     ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
                         self.count_reference(to)
                     }
@@ -72,7 +72,11 @@ impl<'s> Count<'s> {
                     ("$defs" | "definitions" | "enum" | "const" | "default" | "examples", _) => 0,
                     _ => self.count(part),
                 });
-                parts.fold(1, u64::saturating_add)
+                let steps = parts.fold(1, u64::saturating_add);
+                // What is judged beside these is judged twice more, to find what it covers.
+                let covered = ["unevaluatedProperties", "unevaluatedItems"];
+                let covered = covered.iter().filter(|name| fields.contains_key(**name));
+                covered.fold(steps, |steps, _| steps.saturating_mul(3))
             }
             Value::Array(parts) => {
                 parts.iter().map(|part| self.count(part)).fold(0, u64::saturating_add)

@@ -16,6 +16,10 @@ const MAX_DEPTH: usize = 64;
 /// more beside them are written out, which can double the number at each step.
 const MAX_NODES: usize = 100_000;
 
+/// Bytes of texts, such as descriptions and names in an `enum`, that count as a schema: where variants
+/// share them, each has its own copy.
+const BYTES_OF_NODE: usize = 64;
+
 /// Keywords that only narrow the allowed values: the caller's own check covers them.
 const ANNOTATIONS: [&str; 13] = [
     "$schema",
@@ -115,7 +119,7 @@ impl<'a> Work<'a> {
         if steps > MAX_DEPTH {
             return Err(format!("it is too deep ({at})"));
         }
-        self.nodes += 1;
+        self.nodes += 1 + schema.as_object().map_or(0, text_bytes) / BYTES_OF_NODE;
         if self.nodes > MAX_NODES {
             return Err(format!("it is made of more than {MAX_NODES} schemas"));
         }
@@ -410,6 +414,15 @@ impl<'a> Work<'a> {
         }
         Value::Object(said)
     }
+}
+
+/// Bytes of the texts that a schema has itself, apart from those of schemas in it.
+fn text_bytes(fields: &Map<String, Value>) -> usize {
+    let texts = |value: &Value| match value {
+        Value::Array(values) => values.iter().map(|it| 32 + it.as_str().map_or(0, str::len)).sum(),
+        value => value.as_str().map_or(0, str::len),
+    };
+    fields.values().map(texts).sum()
 }
 
 fn literals(fields: &Map<String, Value>) -> Option<Vec<Value>> {

@@ -5,6 +5,12 @@ use serde_json::Value;
 
 use super::rules::WRAP;
 
+/// Most schemas within each other: twice the depth of the deepest answer that is read.
+const MAX_DEPTH: u32 = 256;
+
+/// Most steps in all: some for each value of the largest answer, and well below a second.
+const MAX_STEPS: u32 = 500_000;
+
 /// The answer without the parts that the vendor's form added; `None` if nothing changes.
 pub(super) fn restored(
     schema: &Value,
@@ -21,7 +27,7 @@ pub(super) fn restored(
         value = value.as_object_mut().filter(|fields| fields.len() == 1)?.remove(WRAP)?;
     }
     if all_required {
-        without_nulls(schema, schema, &mut value);
+        Nulls { root: schema, steps_left: MAX_STEPS }.remove(schema, &mut value, 0);
     }
     (value != before).then(|| value.to_string())
 }
@@ -59,42 +65,78 @@ fn is_json(text: &str) -> bool {
 }
 
 /// Removes fields that are null only because the vendor's form required them.
-fn without_nulls(root: &Value, schema: &Value, value: &mut Value) {
-    let schema = resolved(root, schema);
-    match value {
-        Value::Array(items) => {
-            if let Some(of) = schema.get("items") {
-                items.iter_mut().for_each(|item| without_nulls(root, of, item));
-            }
+///
+/// A schema may lead to itself without a step into the answer, and to itself several times. So both the depth
+/// and the steps in all are bounded; beyond that, nulls stay, and the caller judges the answer.
+struct Nulls<'a> {
+    root: &'a Value,
+    steps_left: u32,
+}
+
+impl Nulls<'_> {
+    fn take_step(&mut self, depth: u32) -> bool {
+        let may = depth <= MAX_DEPTH && self.steps_left > 0;
+        self.steps_left -= u32::from(may);
+        may
+    }
+
+    fn remove(&mut self, schema: &Value, value: &mut Value, depth: u32) {
+        let schema = resolved(self.root, schema);
+        if !self.take_step(depth) {
+            return;
         }
-        Value::Object(fields) => {
-            if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-                let required = schema.get("required").and_then(Value::as_array);
-                let is_required =
-                    |name: &String| required.is_some_and(|all| all.iter().any(|it| it == name));
-                fields.retain(|name, value| match properties.get(name) {
-                    Some(property) if value.is_null() && !is_required(name) => {
-                        takes_null(root, property, 0)
-                    }
-                    _ => true,
-                });
-                for (name, value) in fields.iter_mut() {
-                    if let Some(property) = properties.get(name) {
-                        without_nulls(root, property, value);
+        match value {
+            Value::Array(items) => {
+                if let Some(of) = schema.get("items") {
+                    items.iter_mut().for_each(|item| self.remove(of, item, depth + 1));
+                }
+            }
+            Value::Object(fields) => {
+                if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+                    let required = schema.get("required").and_then(Value::as_array);
+                    let is_required =
+                        |name: &String| required.is_some_and(|all| all.iter().any(|it| it == name));
+                    fields.retain(|name, value| match properties.get(name) {
+                        Some(property) if value.is_null() && !is_required(name) => {
+                            self.takes_null(property, depth + 1)
+                        }
+                        _ => true,
+                    });
+                    for (name, value) in fields.iter_mut() {
+                        if let Some(property) = properties.get(name) {
+                            self.remove(property, value, depth + 1);
+                        }
                     }
                 }
             }
+            _ => return,
         }
-        _ => return,
-    }
-    let of = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
-    for part in of("allOf") {
-        without_nulls(root, part, value);
-    }
-    for variant in of("anyOf").chain(of("oneOf")) {
-        if fits(resolved(root, variant), schema, value) {
-            without_nulls(root, variant, value);
+        let of = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+        for part in of("allOf") {
+            self.remove(part, value, depth + 1);
         }
+        for variant in of("anyOf").chain(of("oneOf")) {
+            if self.take_step(depth) && fits(resolved(self.root, variant), schema, value) {
+                self.remove(variant, value, depth + 1);
+            }
+        }
+    }
+
+    fn takes_null(&mut self, schema: &Value, depth: u32) -> bool {
+        let schema = resolved(self.root, schema);
+        if !self.take_step(depth) || schema == &Value::Bool(true) {
+            return true;
+        }
+        let named = |key: &str, word: &Value| match schema.get(key) {
+            Some(Value::Array(words)) => words.contains(word),
+            Some(one) => one == word,
+            None => false,
+        };
+        let variants = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(*key)?.as_array());
+        named("type", &"null".into())
+            || named("enum", &Value::Null)
+            || named("const", &Value::Null)
+            || variants.flatten().any(|variant| self.takes_null(variant, depth + 1))
     }
 }
 
@@ -119,21 +161,4 @@ fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
         }
     }
     schema
-}
-
-fn takes_null(root: &Value, schema: &Value, depth: usize) -> bool {
-    let schema = resolved(root, schema);
-    if depth > 16 || schema == &Value::Bool(true) {
-        return true;
-    }
-    let named = |key: &str, word: &Value| match schema.get(key) {
-        Some(Value::Array(words)) => words.contains(word),
-        Some(one) => one == word,
-        None => false,
-    };
-    let variants = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(*key)?.as_array());
-    named("type", &"null".into())
-        || named("enum", &Value::Null)
-        || named("const", &Value::Null)
-        || variants.flatten().any(|variant| takes_null(root, variant, depth + 1))
 }

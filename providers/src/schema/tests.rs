@@ -198,6 +198,52 @@ fn nulls_of_optional_fields_are_removed_from_every_part() {
     assert_eq!(restored, r#"{"a":"x"}"#);
 }
 
+/// A definition that leads to itself, without a step into the answer.
+#[test]
+fn an_answer_is_restored_in_bounded_time_whatever_its_schema() {
+    let variants = |count: usize| {
+        let mut variants = vec![json!({"$ref": "#/$defs/d"}); count];
+        variants.push(json!({"type": "string"}));
+        variants
+    };
+    for count in [1, 20] {
+        let schema = json!({
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/d"}},
+            "$defs": {"d": {"anyOf": variants(count)}},
+        });
+        sent_schema(OPENAI, &schema);
+        for answer in [r#"{"a":null}"#, r#"{"a":[]}"#, r#"{"a":{}}"#] {
+            assert_eq!(OPENAI.restored("model", &schema, answer.to_owned()), answer);
+        }
+    }
+    let list = json!({"$ref": "#/$defs/list"});
+    let list = json!({"type": "array", "items": {"anyOf": vec![list; 3]}});
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/list"}},
+        "$defs": {"list": list},
+    });
+    sent_schema(OPENAI, &schema);
+    let answer = format!("{{\"a\":{}{}}}", "[".repeat(120), "]".repeat(120));
+    assert_eq!(OPENAI.restored("model", &schema, answer.clone()), answer);
+}
+
+/// What is large stands beside many variants, and would be copied into each of them.
+#[test]
+fn a_schema_whose_texts_multiply_is_told_in_words() {
+    let long = "x".repeat(100_000);
+    let names: Vec<_> = (0..10_000).map(|at| json!(format!("name {at}"))).collect();
+    for field in [json!({"type": "string", "description": long}), json!({"enum": names})] {
+        let schema = json!({
+            "type": "object",
+            "properties": {"a": field},
+            "anyOf": vec![json!({"type": "object"}); 1_000],
+        });
+        assert!(reason_for_words(OPENAI, &schema).contains("made of more than"));
+    }
+}
+
 #[test]
 fn a_schema_that_cannot_be_reduced_has_a_reason() {
     let object = |property: Value| json!({"type": "object", "properties": {"x": property}});
