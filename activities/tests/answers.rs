@@ -434,6 +434,8 @@ async fn an_output_with_files_of_other_origin_is_refused() {
         assert!(message.contains(&format!("holds {name} and no record of a batch")), "{message}");
         assert!(message.contains("another output") && message.contains("--replace"), "{message}");
         assert_eq!(std::fs::read_to_string(rig.path("out").join(name)).unwrap(), "mine");
+        let left: Vec<_> = std::fs::read_dir(rig.path("out")).unwrap().collect();
+        assert_eq!(left.len(), 1, "nothing of ours: {left:?}");
         std::fs::remove_file(rig.path("out").join(name)).unwrap();
     }
     std::fs::write(rig.path("out/report.json"), "mine").unwrap();

@@ -83,7 +83,7 @@ where
     let (job, route, output) = prepare(services, job, &batch.workflow).await?;
     let job = &job;
     let storage = &services.storage;
-    // Validate the source before taking the output's lease.
+    // Refuse before taking the output's lease: a refused batch leaves nothing in its output.
     let mut truth = match &job.truth {
         Some(uri) => Some(Truth::read_checked(storage, uri).await?),
         None => None,
@@ -93,13 +93,15 @@ where
     if page.documents.is_empty() && page.next.is_none() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
-    lease::take(&output, batch, has_ended).await?;
-    let recorded = recorded_question::check(&output, job).await?;
     let judges = judges(services, job);
     route.models.iter().chain(&judges).try_for_each(|model| check_provider(services, model))?;
     if let Some(webhook) = &job.webhook {
         services.webhooks.get(webhook).map_err(Failure::invalid_input)?;
     }
+    recorded_question::check(&output, job).await?;
+    lease::take(&output, batch, has_ended).await?;
+    // The batch that held the lease before may have written there since.
+    let recorded = recorded_question::check(&output, job).await?;
     let job = &with_output_cap(services, job, &route);
     let folder = layout::folder(&output, &batch.workflow, &batch.run);
     if let Some((copy, rows)) = truth {

@@ -20,6 +20,9 @@ use crate::{
     storage::{Error, Location},
 };
 
+/// What a comparison writes for its author.
+const FILES: [&str; 2] = ["comparison.json", "disagreements.jsonl"];
+
 /// A model and everything that it was asked, parameters included.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelQuestion {
@@ -44,6 +47,18 @@ pub struct Pair {
 pub struct Comparisons {
     /// Each pair of models once.
     pub pairs: Vec<Pair>,
+}
+
+/// Whether a comparison may write its files to this output.
+///
+/// # Errors
+/// `InvalidInput` names a file there of other origin; otherwise the store's failure.
+pub async fn check(output: &Location) -> Result<(), Failure> {
+    let recorded = recorded_question::location(output).size().await;
+    match recorded.map_err(|error| field_fault("output", error))? {
+        Some(_) => Ok(()),
+        None => recorded_question::check_foreign(output, FILES).await,
+    }
 }
 
 impl Comparisons {

@@ -86,21 +86,30 @@ pub(crate) async fn check(output: &Location, job: &Job) -> Result<RecordedQuesti
             }
         }
         (None, None) if !job.replace && !is_output => {
-            for name in layout::AT_TOP {
-                if output.child(name).size().await.map_err(of_output)?.is_some() {
-                    return Err(foreign(output, name));
-                }
-            }
+            check_foreign(output, layout::AT_TOP).await?;
             Ok(RecordedQuestion { question })
         }
         _ => Ok(RecordedQuestion { question }),
     }
 }
 
-fn foreign(output: &Location, name: &str) -> Failure {
-    Failure::invalid_input(format!(
-        "output {output} holds {name} and no record of a batch that wrote it; choose another output, move the file away, or set \"replace\": true (--replace) to replace it"
-    ))
+/// Whether the names are free in a folder that is no output.
+///
+/// # Errors
+/// `InvalidInput` names a file of other origin.
+pub(crate) async fn check_foreign(
+    output: &Location,
+    names: impl IntoIterator<Item = &str>,
+) -> Result<(), Failure> {
+    for name in names {
+        let there = output.child(name).size().await;
+        if there.map_err(|error| field_fault("output", error))?.is_some() {
+            return Err(Failure::invalid_input(format!(
+                "output {output} holds {name} and no record of a batch that wrote it; choose another output, move the file away, or set \"replace\": true (--replace) to replace it"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn another(output: &Location, differences: &[&str]) -> Failure {
