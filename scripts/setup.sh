@@ -6,7 +6,7 @@
 #   scripts/setup.sh --temporal-cli  install nothing; print the path of the Temporal CLI
 #   scripts/setup.sh --sdks          fetch the vendors' SDKs, which two tests use
 #   scripts/setup.sh --python        fetch what `make python` builds and tests the Python package with; what cannot be had is said
-#   scripts/setup.sh --python-large  fetch Airflow, LiteLLM, moto and others, with which `make python` then tries the pages about them
+#   scripts/setup.sh --python-large  fetch Airflow, LiteLLM, moto, Azurite and others, with which `make python` then tries the pages about them
 #   scripts/setup.sh --deploy        fetch what `make manifests` checks deploy/ with; what cannot be had is said, and left out
 #   scripts/setup.sh --release       fetch what `make release` builds with
 #
@@ -274,29 +274,28 @@ ensure_sdks() {
     mv "$TOOLS/sdks.partial" "$TOOLS/sdks"
 }
 
-# The SDKs for node of tests/end_to_end/door_http/package.json, in .tools/node; without npm they are left out.
-ensure_node_sdks() {
+# The packages for node of a package.json, in a folder of .tools; without npm they are left out: node_packages FILE FOLDER SIZE
+node_packages() {
     if [ "${TIDEGATE_SDKS:-}" = no ]; then return; fi
-    wanted=tests/end_to_end/door_http/package.json
-    if cmp -s "$wanted" "$TOOLS/node/package.json"; then return; fi
+    if cmp -s "$1" "$TOOLS/$2/package.json"; then return; fi
     if ! have npm; then
-        say "npm is not on the PATH: the vendors' SDKs for node, and the one test that uses them, are left out"
+        say "npm is not on the PATH: the packages of $1, and the tests that use them, are left out"
         return
     fi
-    say "fetching the vendors' SDKs for node (from npm, 20 MB) into .tools"
-    rm -rf "$TOOLS/node.partial"
-    mkdir -p "$TOOLS/node.partial"
-    cp "$wanted" "$TOOLS/node.partial/package.json"
+    say "fetching $1 (from npm, $3) into .tools"
+    rm -rf "${TOOLS:?}/$2.partial"
+    mkdir -p "$TOOLS/$2.partial"
+    cp "$1" "$TOOLS/$2.partial/package.json"
     # Node trusts its own list of authorities; here it trusts the system's as well, as all other tools do.
     authorities=/etc/ssl/certs/ca-certificates.crt
     if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -f "$authorities" ]; then export NODE_EXTRA_CA_CERTS="$authorities"; fi
-    if ! quietly npm install --prefix "$TOOLS/node.partial" --no-audit --no-fund --ignore-scripts --fetch-retries=1; then
-        rm -rf "$TOOLS/node.partial"
-        say "npm could not install $wanted (see above): the one test that uses these SDKs is left out"
+    if ! quietly npm install --prefix "$TOOLS/$2.partial" --no-audit --no-fund --ignore-scripts --fetch-retries=1; then
+        rm -rf "${TOOLS:?}/$2.partial"
+        say "npm could not install $1 (see above): the tests that use its packages are left out"
         return
     fi
-    rm -rf "$TOOLS/node"
-    mv "$TOOLS/node.partial" "$TOOLS/node"
+    rm -rf "${TOOLS:?}/$2"
+    mv "$TOOLS/$2.partial" "$TOOLS/$2"
 }
 
 # Packages from PyPI with their hashes in a virtual environment of their own: python_packages LIST FOLDER SIZE.
@@ -395,10 +394,13 @@ case ${1:-} in
 --temporal-cli) temporal_cli ;;
 --sdks)
     ensure_sdks
-    ensure_node_sdks
+    node_packages tests/end_to_end/door_http/package.json node "20 MB"
     ;;
 --python) ensure_python ;;
---python-large) python_packages clients/python/requirements-large.txt python-large "370 MB" ;;
+--python-large)
+    python_packages clients/python/requirements-large.txt python-large "370 MB"
+    node_packages clients/python/tests/azurite/package.json azurite "360 MB"
+    ;;
 --deploy) ensure_deploy ;;
 --release) ensure_release ;;
 "" | --report)

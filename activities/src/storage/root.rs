@@ -1,6 +1,7 @@
 //! A root: a store, and the part of it that may be read and written.
 
 use std::{
+    ffi::OsString,
     fmt,
     path::{Component, Path as FilePath, PathBuf},
     str::FromStr,
@@ -224,9 +225,14 @@ const OTHERS: [&str; 2] = ["SERVICE_ACCOUNT", "IDENTITY_ENDPOINT"];
 
 /// The environment variables that stores read.
 pub(super) fn variables() -> Vec<(String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+    of_stores(std::env::vars_os())
+}
+
+/// A secret that was made from a file often ends in a line break, which no header may hold.
+fn of_stores(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(String, String)> {
+    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| is_of_a_store(name))
+        .map(|(name, value)| (name, value.trim().to_owned()))
         .collect()
 }
 
@@ -243,6 +249,13 @@ pub(super) fn key<K: FromStr>(name: &str) -> Option<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_break_behind_a_secret_is_no_part_of_it() {
+        let stated = [("AWS_ACCESS_KEY_ID", "key\n"), ("HOME", "/root\n")];
+        let read = of_stores(stated.into_iter().map(|(name, value)| (name.into(), value.into())));
+        assert_eq!(read, [("AWS_ACCESS_KEY_ID".to_owned(), "key".to_owned())]);
+    }
 
     /// Another program's `TOKEN` is not a session token of AWS.
     #[test]

@@ -149,12 +149,12 @@ fn check_access(url: &Url, kind: CredentialKind, access: &Access) -> Vec<Check> 
             Tried::Untried(why) => checks.push(Check::ok(name, format!("not tried: {why}"))),
             Tried::Fails(_) if read_only => {}
             Tried::Fails(error) => {
-                checks.push(Check::fail(name, error.to_string(), remedy(url, name, error)));
+                checks.push(Check::fail(name, error.to_string(), remedy(url, kind, name, error)));
             }
         }
     }
     if read_only {
-        let right = right(url, "create if absent");
+        let right = right(url, kind, "create if absent");
         checks.push(Check::doubtful(
             "use",
             "it is read only",
@@ -175,7 +175,8 @@ fn check_access(url: &Url, kind: CredentialKind, access: &Access) -> Vec<Check> 
 }
 
 /// The remedy, by the store's error.
-fn remedy(url: &Url, step: &str, error: &Error) -> String {
+fn remedy(url: &Url, kind: CredentialKind, step: &str, error: &Error) -> String {
+    let is_s3 = matches!(url.scheme(), "s3" | "s3a");
     let of_code = match error.code().unwrap_or_default() {
         "InvalidAccessKeyId" | "NotSignedUp" => {
             "the store does not know this key: see that it is one of this account and this endpoint (AWS_ENDPOINT)"
@@ -187,8 +188,11 @@ fn remedy(url: &Url, step: &str, error: &Error) -> String {
             "the token has ended: get a new one"
         }
         "RequestTimeTooSkewed" => "set this machine's clock",
-        "NoSuchBucket" | "ContainerNotFound" => {
+        "NoSuchBucket" if is_s3 => {
             "correct the bucket's name, make it, or name its endpoint (AWS_ENDPOINT)"
+        }
+        "NoSuchBucket" | "ContainerNotFound" => {
+            "correct the name of the bucket or container, or make it"
         }
         "AuthorizationHeaderMalformed"
         | "PermanentRedirect"
@@ -199,10 +203,11 @@ fn remedy(url: &Url, step: &str, error: &Error) -> String {
     };
     match error {
         _ if !of_code.is_empty() => of_code.to_owned(),
-        Error::Forbidden(_) => right(url, step),
+        Error::Forbidden(_) => right(url, kind, step),
         Error::Misconfigured(_) if step == "create if absent" => {
             "results need a store that creates an object only where nothing is (If-None-Match): use another store or a newer version of it".to_owned()
         }
+        Error::Misconfigured(_) if !is_s3 => "see the name of the bucket or container".to_owned(),
         Error::Misconfigured(_) => {
             "see the bucket's name, its region (AWS_REGION) and its endpoint (AWS_ENDPOINT)".to_owned()
         }
@@ -211,8 +216,18 @@ fn remedy(url: &Url, step: &str, error: &Error) -> String {
 }
 
 /// The vendor's name of the permission that a step needs.
-fn right(url: &Url, step: &str) -> String {
+fn right(url: &Url, kind: CredentialKind, step: &str) -> String {
     match (url.scheme(), step) {
+        // It has every right, and a role gives it none.
+        _ if kind == CredentialKind::AccountKey => {
+            "see that the key is one of this account, and that the account's network rules let this machine in"
+        }
+        (_, "list" | "read") if kind == CredentialKind::Sas => {
+            "make a SAS with read and list that has not ended"
+        }
+        _ if kind == CredentialKind::Sas => {
+            "make a SAS with create, write and delete, too, that has not ended"
+        }
         ("s3" | "s3a", "list") => "give it s3:ListBucket on the bucket",
         ("s3" | "s3a", "read") => "give it s3:GetObject on the prefix",
         ("s3" | "s3a", "delete") => "give it s3:DeleteObject on the prefix",
@@ -221,10 +236,10 @@ fn right(url: &Url, step: &str) -> String {
         ("gs", _) => "give it the role Storage Object User on the bucket",
         ("file", _) => "let the user that workers run as do it (chown, chmod)",
         (_, "list" | "read") => {
-            "give it the role Storage Blob Data Reader (Owner and Contributor are not enough), or a SAS with read and list"
+            "give it the role Storage Blob Data Reader (Owner and Contributor are not enough)"
         }
         _ => {
-            "give it the role Storage Blob Data Contributor (Owner and Contributor are not enough), or a SAS with create, write and delete, too"
+            "give it the role Storage Blob Data Contributor (Owner and Contributor are not enough)"
         }
     }
     .to_owned()
@@ -262,15 +277,23 @@ mod tests {
     #[test]
     fn a_fault_names_what_mends_it() {
         let forbidden = |code: &str| Error::Forbidden(format!("403: <Code>{code}</Code>"));
-        let of =
-            |url: &str, step: &str, error: &Error| remedy(&Url::parse(url).unwrap(), step, error);
+        let by = |kind: CredentialKind, url: &str, step: &str, error: &Error| {
+            remedy(&Url::parse(url).unwrap(), kind, step, error)
+        };
+        let of = |url: &str, step: &str, error: &Error| {
+            by(CredentialKind::WorkloadIdentity, url, step, error)
+        };
         assert!(of("s3://b/p", "list", &forbidden("AccessDenied")).contains("s3:ListBucket"));
         assert!(of("s3://b/p", "list", &forbidden("InvalidAccessKeyId")).contains("know this key"));
         assert!(of("gs://b/p", "write", &forbidden("AccessDenied")).contains("Object User"));
         let mismatch = forbidden("AuthorizationPermissionMismatch");
         assert!(of("az://c/p", "read", &mismatch).contains("Data Reader"));
+        let wrong = forbidden("AuthorizationFailure");
+        assert!(by(CredentialKind::AccountKey, "az://c/p", "list", &wrong).contains("the key is"));
+        assert!(by(CredentialKind::Sas, "az://c/p", "list", &wrong).contains("make a SAS"));
         let gone = Error::Misconfigured("404: <Code>NoSuchBucket</Code>".to_owned());
-        assert!(of("s3://b/p", "list", &gone).contains("bucket's name"));
+        assert!(of("s3://b/p", "list", &gone).contains("AWS_ENDPOINT"));
+        assert!(!of("az://c/p", "list", &gone).contains("AWS_ENDPOINT"));
         let twice = Error::Misconfigured("the store created it twice".to_owned());
         assert!(of("s3://b/p", "create if absent", &twice).contains("If-None-Match"));
     }
