@@ -2,9 +2,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use serde_json::{Value, json};
 use tidegate_calls::{failure::MAX_MESSAGE_CHARS, route::Route};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{Attach, Because, Fallback, Job, LongHow, Source, Target};
+use tidegate_workflows::contract::{Because, Fallback, Job, Source, Target};
 
 use crate::{
     failure::Failure,
@@ -107,72 +108,72 @@ fn refusal(
         Target::Route(route) => format!("in [routes.{route}] "),
         Target::Model(_) => String::new(),
     };
-    let said = |instructions| {
+    let said = |instructions: &str| {
         let command = command(job, first, unknown, &output, instructions);
         format!(
             "{name} falls back from {first} to {listed}, which were not compared for this question; {section}name them in equivalent, or write unchecked = true, or {how}: {command}"
         )
     };
-    let with_instructions = said(quoted(&job.instructions));
+    let with_instructions = said(&quoted(&job.instructions));
     // A longer message would be cut.
     let fits = with_instructions.chars().count() <= MAX_MESSAGE_CHARS;
     let fits = fits && !job.instructions.contains('\n');
-    Failure::invalid_input(if fits { with_instructions } else { said("@FILE".into()) })
+    Failure::invalid_input(if fits { with_instructions } else { said("@FILE") })
 }
+
+/// The options of the command for the fields of a job that its question is about.
+const OPTIONS: [(&str, &str); 14] = [
+    ("system", "/system"),
+    ("template", "/template"),
+    ("examples", "/examples"),
+    ("schema", "/schema"),
+    ("checks", "/checks"),
+    ("evidence", "/evidence"),
+    ("effort", "/effort"),
+    ("parameters", "/parameters"),
+    ("attach", "/attach"),
+    ("long", "/long/how"),
+    ("chunk-tokens", "/long/chunk_tokens"),
+    ("records", "/records"),
+    ("record-id", "/records/id"),
+    ("record-text", "/records/text"),
+];
 
 /// The command that compares these models for the job's question. `FILE` stands for a file of the
 /// author's.
-fn command<'a>(
-    job: &'a Job,
+fn command(
+    job: &Job,
     first: &ModelId,
     others: &[ModelId],
     output: &str,
-    instructions: Cow<'a, str>,
+    instructions: &str,
 ) -> String {
-    let mut words: Vec<Cow<'_, str>> = vec!["tidegate".into(), "compare".into()];
-    words.extend([first].into_iter().chain(others).map(|it| it.as_str().into()));
-    words.push(match &job.source {
-        Source::Prefix(uri) => quoted(uri),
-        Source::Documents(_) | Source::Manifest(_) => "SOURCE".into(),
+    let models = [first].into_iter().chain(others).map(|it| it.as_str().to_owned());
+    let source = match &job.source {
+        Source::Prefix(uri) => quoted(uri).into_owned(),
+        Source::Documents(_) | Source::Manifest(_) => "SOURCE".to_owned(),
+    };
+    let asked = match job.messages.is_empty() {
+        true => format!("--instructions {instructions}"),
+        false => "--messages FILE".to_owned(),
+    };
+    let fields = json!(job);
+    // The turns contain the system prompt.
+    let given = OPTIONS.iter().filter(|(name, _)| *name != "system" || job.messages.is_empty());
+    let options = given.filter_map(|(name, field)| {
+        let value = match (*name, fields.pointer(field)?) {
+            ("records", _) | (_, Value::Bool(_)) => return Some(format!("--{name}")),
+            (_, Value::String(text)) => quoted(text).into_owned(),
+            ("parameters", value) | (_, value @ Value::Number(_)) => {
+                quoted(&value.to_string()).into_owned()
+            }
+            _ => "FILE".to_owned(),
+        };
+        Some(format!("--{name} {value}"))
     });
-    let one_turn = job.messages.is_empty();
-    let file = |given: bool| given.then_some(Cow::Borrowed("FILE"));
-    let flag = |given: bool| given.then_some(Cow::Borrowed(""));
-    let field = |of: Option<&'a String>| of.map(|it| quoted(it));
-    let (long, records) = (job.long.as_ref(), job.records.as_ref());
-    let parameters = (!job.parameters.is_empty())
-        .then(|| quoted(&serde_json::Value::from(job.parameters.clone()).to_string()).into_owned());
-    let attach = (job.attach != Attach::Text).then(|| job.attach.as_str());
-    let options = [
-        ("output", Some(quoted(output))),
-        ("instructions", one_turn.then_some(instructions)),
-        ("messages", file(!one_turn)),
-        ("system", field(job.system.as_ref().filter(|_| one_turn))),
-        ("template", flag(job.template)),
-        ("examples", field(job.examples.as_ref())),
-        ("schema", file(job.schema.is_some())),
-        ("evidence", flag(job.evidence)),
-        ("effort", job.effort.map(|effort| effort.as_str().into())),
-        ("parameters", parameters.map(Cow::Owned)),
-        ("attach", attach.map(Cow::Borrowed)),
-        (
-            "long",
-            long.map(|long| match long.how {
-                LongHow::MapReduce => "map_reduce".into(),
-                LongHow::PerChunk => "per_chunk".into(),
-            }),
-        ),
-        ("chunk-tokens", long.map(|long| long.chunk_tokens.to_string().into())),
-        ("records", flag(records.is_some())),
-        ("record-id", field(records.and_then(|it| it.id.as_ref()))),
-        ("record-text", field(records.and_then(|it| it.text.as_ref()))),
-    ];
-    for (option, value) in options {
-        let Some(value) = value else { continue };
-        words.push(format!("--{option}").into());
-        words.extend(Some(value).filter(|value| !value.is_empty()));
-    }
-    words.join(" ")
+    let words = ["tidegate compare".to_owned()].into_iter().chain(models);
+    let words = words.chain([source, format!("--output {}", quoted(output)), asked]).chain(options);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Quotes a word for a shell.
@@ -181,5 +182,42 @@ fn quoted(word: &str) -> Cow<'_, str> {
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.into(),
         false => format!("'{}'", word.replace('\'', r"'\''")).into(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    fn command_of(more: Value) -> String {
+        let mut job = json!({"source": {"prefix": "s3://b/in/"}, "output": "s3://b/out/",
+            "instructions": "Read it.", "route": "up", "lane": "batch", "tenant": "default",
+            "max_output_tokens": 9});
+        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let [first, other] = ["a:cheap", "a:dear"].map(|name| name.parse().unwrap());
+        let job = serde_json::from_value(job).unwrap();
+        let command = command(&job, &first, &[other], "s3://b/compared/", "'Read it.'");
+        let shared = "tidegate compare a:cheap a:dear s3://b/in/ --output s3://b/compared/ ";
+        command.strip_prefix(shared).unwrap_or_else(|| panic!("{command}")).to_owned()
+    }
+
+    /// Else the comparison would be about another question.
+    #[test]
+    fn the_command_states_each_part_of_the_question() {
+        assert_eq!(command_of(json!({})), "--instructions 'Read it.'");
+        let all = json!({"system": "Be short.", "template": true, "examples": "s3://b/few.jsonl",
+            "schema": {"type": "object"}, "checks": [{"name": "it", "expression": "answer.a"}],
+            "evidence": true, "effort": "low", "parameters": {"seed": 7}, "attach": "native",
+            "long": {"how": "map_reduce", "chunk_tokens": 500}, "records": {"id": "nr"}});
+        assert_eq!(
+            command_of(all),
+            "--instructions 'Read it.' --system 'Be short.' --template --examples s3://b/few.jsonl --schema FILE \
+             --checks FILE --evidence --effort low --parameters '{\"seed\":7}' --attach native --long map_reduce \
+             --chunk-tokens 500 --records --record-id nr"
+        );
+        let turns = json!([{"role": "user", "content": "Here:"}]);
+        let told = command_of(json!({"messages": turns, "system": "Be short."}));
+        assert_eq!(told, "--messages FILE");
     }
 }
