@@ -20,7 +20,7 @@ use tidegate_workflows::contract::{
 
 use crate::{
     attempt::Attempt,
-    batch::expected_calls::{ExpectedCalls, cost},
+    batch::expected_calls::ExpectedCalls,
     document::{
         ask::{
             embed, evidence,
@@ -178,11 +178,7 @@ pub async fn forecast(
         unreadable: sampled - tokens.len() as u64,
         input_tokens: checked.input(input).times(calls),
         output_tokens: checked.output(output).times(calls),
-        cost_usd: match job.checks.is_empty() {
-            true => cost(services, &route.models, input, output),
-            false => checked.cost(services, input, output),
-        }
-        .map(|each| each.times(calls)),
+        cost_usd: checked.cost(services, input, output).map(|each| each.times(calls)),
         seconds: time(services, job, route, input, output, pack).map(|each| each.times(calls)),
         pack,
         calls: (!job.checks.is_empty()).then(|| checked.calls()),

@@ -8,7 +8,7 @@ use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::Job;
 
 use crate::{
-    document::check::{Bound, VERDICT_TOKENS},
+    document::check::VERDICT_TOKENS,
     failure::Failure,
     number::whole,
     output::{
@@ -43,8 +43,7 @@ impl ExpectedCalls {
         route: &Route,
     ) -> Result<Self, Failure> {
         let levels = if job.escalate { route.levels() } else { vec![route.clone()] };
-        let judges =
-            Bound::judges(job).map(|judge| Route::for_model(&judge.model, &services.routes));
+        let judges = job.judges().map(|judge| Route::for_model(&judge.model, &services.routes));
         let judges = judges.filter_map(|route| route.models.into_iter().next()).collect();
         let most = if job.checks.is_empty() { 1.0 } else { f64::from(MAX_ASKS) };
         let before =
@@ -60,8 +59,8 @@ impl ExpectedCalls {
     }
 
     fn answers(&self) -> Range {
-        let sum = |end: fn(&Range) -> f64| self.asks.iter().map(|(_, range)| end(range)).sum();
-        Range { from: sum(|range| range.from), to: sum(|range| range.to) }
+        let none = Range { from: 0.0, to: 0.0 };
+        self.asks.iter().fold(none, |sum, (_, range)| sum.plus(*range))
     }
 
     /// Calls for a document.
@@ -71,30 +70,25 @@ impl ExpectedCalls {
 
     /// Input tokens of a document with `each` tokens in one call.
     pub(super) fn input(&self, each: Range) -> Range {
-        let Range { from, to } = self.calls();
-        Range { from: each.from * from, to: each.to * to }
+        each.by(self.calls())
     }
 
     /// Output tokens of a document with `each` tokens in one answer.
     pub(super) fn output(&self, each: Range) -> Range {
-        let Range { from, to } = self.answers();
-        Range { from: each.from * from, to: each.to * to }
+        each.by(self.answers())
     }
 
     /// US dollars for a document; `None` where a model has no price.
     pub(super) fn cost(&self, services: &Services, input: Range, output: Range) -> Option<Range> {
-        let (mut sum, answers) = (Range { from: 0.0, to: 0.0 }, self.answers());
-        let mut add = |each: Range, times: Range| {
-            sum.from += each.from * times.from;
-            sum.to += each.to * times.to;
-        };
+        let mut sum = Range { from: 0.0, to: 0.0 };
         for (models, asks) in &self.asks {
-            add(cost(services, models, input, output)?, *asks);
+            sum = sum.plus(cost(services, models, input, output)?.by(*asks));
         }
+        let (read, answers) = (input.plus(output), self.answers());
         let verdict = Range { from: 1.0, to: VERDICT_TOKENS.into() };
-        let read = Range { from: input.from + output.from, to: input.to + output.to };
         for judge in &self.judges {
-            add(cost(services, std::slice::from_ref(judge), read, verdict)?, answers);
+            let each = cost(services, std::slice::from_ref(judge), read, verdict)?;
+            sum = sum.plus(each.by(answers));
         }
         Some(sum)
     }
@@ -131,26 +125,17 @@ fn observed_calls(checks: &Checks, level: usize) -> Range {
 }
 
 /// The price of so many tokens at the cheapest and the dearest of some models, if all prices are known.
-pub(super) fn cost(
-    services: &Services,
-    models: &[ModelId],
-    input: Range,
-    output: Range,
-) -> Option<Range> {
+fn cost(services: &Services, models: &[ModelId], input: Range, output: Range) -> Option<Range> {
     let price = |model: &ModelId, input, output| {
         let usage =
             Usage { uncached_input: whole(input), output: whole(output), ..Usage::default() };
         services.cost_usd(model, &usage)
     };
-    let each: Option<Vec<Range>> = models
-        .iter()
-        .map(|model| {
-            Some(Range {
-                from: price(model, input.from, output.from)?,
-                to: price(model, input.to, output.to)?,
-            })
-        })
-        .collect();
+    let each = models.iter().map(|model| {
+        let from = price(model, input.from, output.from)?;
+        Some(Range { from, to: price(model, input.to, output.to)? })
+    });
+    let each: Option<Vec<Range>> = each.collect();
     each?
         .into_iter()
         .reduce(|one, other| Range { from: one.from.min(other.from), to: one.to.max(other.to) })

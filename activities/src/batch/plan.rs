@@ -20,7 +20,6 @@ use crate::{
     },
     document::{
         ask::{embed, evidence, output_cap, sandbox},
-        check::Bound,
         pack, request,
     },
     failure::Failure,
@@ -406,7 +405,7 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
 
 /// The models that judge answers.
 fn judges(services: &Services, job: &Job) -> Vec<ModelId> {
-    let routes = Bound::judges(job).map(|it| Route::for_model(&it.model, &services.routes));
+    let routes = job.judges().map(|it| Route::for_model(&it.model, &services.routes));
     routes.flat_map(|route| route.models).collect()
 }
 

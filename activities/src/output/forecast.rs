@@ -22,7 +22,15 @@ pub struct Range {
 
 impl Range {
     pub(crate) fn times(self, factor: f64) -> Self {
-        Self { from: self.from * factor, to: self.to * factor }
+        self.by(Self { from: factor, to: factor })
+    }
+
+    pub(crate) fn by(self, factors: Self) -> Self {
+        Self { from: self.from * factors.from, to: self.to * factors.to }
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { from: self.from + other.from, to: self.to + other.to }
     }
 }
 

@@ -169,6 +169,11 @@ impl Job {
         self.asked_with.values().map(AskedWith::thinking_tokens).max().unwrap_or_default()
     }
 
+    /// The models that judge an answer.
+    pub fn judges(&self) -> impl Iterator<Item = &Judge> {
+        self.checks.iter().filter_map(|check| check.judge.as_ref())
+    }
+
     /// The division of a text of this many tokens into parts; `None` if it is sent whole.
     pub fn in_parts(&self, tokens: u64) -> Option<Long> {
         self.long.filter(|long| tokens > u64::from(long.chunk_tokens))

@@ -116,24 +116,18 @@ pub(crate) enum QuoteSource<'a> {
 
 /// The texts to search. They are copies, because the search runs on another thread.
 struct Sought {
-    pieces: Vec<Piece<String>>,
+    pieces: Vec<Piece>,
     /// Starts of the pages.
     pages: Vec<usize>,
     /// Whether all that was sent is text.
     is_all_text: bool,
 }
 
-struct Piece<T> {
-    text: T,
+struct Piece {
+    text: String,
     /// Where it begins in the document's text; `None` for a text that is not part of it.
     at: Option<usize>,
     part: Option<usize>,
-}
-
-impl Piece<String> {
-    fn folded(&self) -> Piece<Searched<'_>> {
-        Piece { text: Searched::new(&self.text), at: self.at, part: self.part }
-    }
 }
 
 impl QuoteSource<'_> {
@@ -162,12 +156,12 @@ impl QuoteSource<'_> {
 }
 
 impl Sought {
-    fn find_quote(&self, pieces: &[Piece<Searched<'_>>], field: &str, quote: &str) -> Evidence {
-        let place =
-            |piece: &Piece<Searched<'_>>| Some((piece.text.find(quote)?, piece.at, piece.part));
-        let place = pieces.iter().find_map(place);
-        let page = place.and_then(|(at, begins, _)| {
-            let at = at + begins?;
+    /// Finds a quote in the pieces, which are `folded`.
+    fn find_quote(&self, folded: &[Searched<'_>], field: &str, quote: &str) -> Evidence {
+        let mut pieces = folded.iter().zip(&self.pieces);
+        let place = pieces.find_map(|(folded, piece)| Some((folded.find(quote)?, piece)));
+        let page = place.and_then(|(at, piece)| {
+            let at = at + piece.at?;
             Some(self.pages.partition_point(|page| *page <= at)).filter(|page| *page > 0)
         });
         let found = match place {
@@ -175,7 +169,7 @@ impl Sought {
             None if !self.is_all_text && quote::is_long_enough(quote) => None,
             place => Some(place.is_some()),
         };
-        let part = place.and_then(|(_, _, part)| part);
+        let part = place.and_then(|(_, piece)| piece.part);
         Evidence { field: field.to_owned(), quote: quote.to_owned(), page, part, found }
     }
 
@@ -219,7 +213,7 @@ impl SplitReply {
             Some(_) => serde_json::from_str(&self.answer).unwrap_or_default(),
             None => Value::from(&*self.answer),
         };
-        let pieces: Vec<_> = sought.pieces.iter().map(Piece::folded).collect();
+        let folded: Vec<_> = sought.pieces.iter().map(|piece| Searched::new(&piece.text)).collect();
         let mut evidence = Vec::new();
         let bytes: usize = sought.pieces.iter().map(|piece| piece.text.len()).sum();
         // Quotes that may still be searched.
@@ -232,10 +226,10 @@ impl SplitReply {
             };
             let (searched, others) = quotes.split_at(quotes.len().min(MAX_QUOTES).min(left));
             left -= searched.len();
-            evidence.extend(searched.iter().map(|quote| sought.find_quote(&pieces, &field, quote)));
+            evidence.extend(searched.iter().map(|quote| sought.find_quote(&folded, &field, quote)));
             evidence.extend(others.iter().map(|quote| sought.unsearched(&field, quote)));
             if quotes.is_empty() && says_something(&answer, &field) {
-                evidence.push(sought.find_quote(&pieces, &field, ""));
+                evidence.push(sought.find_quote(&folded, &field, ""));
             }
         }
         evidence

@@ -13,7 +13,7 @@
 //! a crash does not pay for it twice. These calls use nothing of the batch's retry budget; their
 //! number is bounded by [`MAX_ASKS`] for each model and the number of judges.
 
-mod judge;
+pub(crate) mod judge;
 mod pending;
 
 use tidegate_calls::route::Route;
@@ -21,7 +21,7 @@ use tidegate_documents::tokens;
 use tidegate_types::{FailureType, Spend};
 use tidegate_workflows::contract::{AskedAnswer, Taken};
 
-pub(crate) use crate::document::check::{judge::VERDICT_TOKENS, pending::Bound};
+pub(crate) use crate::document::check::judge::VERDICT_TOKENS;
 use crate::{
     attempt::Attempt,
     document::{
@@ -32,7 +32,10 @@ use crate::{
             prompt_builder::DocumentFacts,
             sandbox,
         },
-        check::{judge::Verdict, pending::Pending},
+        check::{
+            judge::Verdict,
+            pending::{Bound, Pending},
+        },
     },
     failure::Failure,
     output::{
@@ -86,12 +89,15 @@ impl Checking<'_> {
             return self.decide(pending, &levels, &place).await;
         }
         let _rest = self.hold(&pending, &levels).await?;
-        match pending.next_judge(&shard.job) {
+        let judge = pending.open_judges(&shard.job).next();
+        match judge {
             Some((name, judge)) => {
                 let Some(result) = &mut pending.result else {
                     return Err(Failure::transient("there is no answer to be judged"));
                 };
-                match self.ask_judge(judge, &result.answer).await? {
+                match judge::ask(services, attempt, shard, self.content, (judge, &result.answer))
+                    .await?
+                {
                     Verdict::Unchecked => result.unchecked.push(name.to_owned()),
                     verdict => result.checks.push(verdict.into_check(name)),
                 }
@@ -100,7 +106,10 @@ impl Checking<'_> {
                 Err(failure) if failure.is_retried() || pending.result.is_none() => {
                     return Err(failure);
                 }
-                Err(failure) => return self.cannot_ask(pending, &levels, failure, &place).await,
+                Err(failure) => {
+                    let failure = after_failed_checks(&pending, failure);
+                    return self.leave_model(pending, &levels, failure, &place).await;
+                }
                 Ok(()) => {
                     if let Err(failure) = self.evaluate_expressions(&mut pending).await {
                         self.store(pending, &place).await?;
@@ -161,13 +170,13 @@ impl Checking<'_> {
     /// Decides the next step from the results of an answer's checks.
     async fn decide(
         &self,
-        mut pending: Pending,
+        pending: Pending,
         levels: &[Route],
         place: &Location,
     ) -> Result<Outcome, Failure> {
         let names = quoted(&names(&pending.failed_checks()));
         if names.is_empty() {
-            if pending.next_judge(&self.shard.job).is_some() {
+            if pending.open_judges(&self.shard.job).next().is_some() {
                 self.store(pending, place).await?;
                 return Err(Failure::judged_next());
             }
@@ -180,16 +189,11 @@ impl Checking<'_> {
             self.store(pending, place).await?;
             return Err(Failure::checked_again(&names));
         }
-        if pending.move_to_next_model(levels.len()) {
-            self.store(pending, place).await?;
-            return Ok(Outcome::Escalates);
-        }
-        Err(self.give_up(pending, Failure::check_failed(&names), place).await)
+        self.leave_model(pending, levels, Failure::check_failed(&names), place).await
     }
 
-    /// Handles an answer that failed its checks when this model cannot be asked again: escalates to
-    /// the next model, or gives up.
-    async fn cannot_ask(
+    /// Escalates an answer that failed its checks to the next model, or gives it up.
+    async fn leave_model(
         &self,
         mut pending: Pending,
         levels: &[Route],
@@ -200,14 +204,6 @@ impl Checking<'_> {
             self.store(pending, place).await?;
             return Ok(Outcome::Escalates);
         }
-        // The reason reported is the last failed checks, not the exhausted budget.
-        let failure = match failure.kind {
-            FailureType::BudgetExceeded | FailureType::QuotaExhausted => {
-                let names = quoted(&names(&pending.failed_checks()));
-                Failure::check_failed(&format!("{names}, and none is asked for: {failure}"))
-            }
-            _ => failure,
-        };
         Err(self.give_up(pending, failure, place).await)
     }
 
@@ -230,15 +226,6 @@ impl Checking<'_> {
         }
         remove_state(place).await;
         failure
-    }
-
-    async fn ask_judge(
-        &self,
-        judge: &tidegate_workflows::contract::Judge,
-        answer: &str,
-    ) -> Result<Verdict, Failure> {
-        let Self { services, attempt, shard, content, .. } = self;
-        judge::ask(services, attempt, shard, content, (judge, answer)).await
     }
 
     /// Reserves money for all calls that may follow this one; the call itself reserves its own. A
@@ -264,6 +251,18 @@ impl Checking<'_> {
             }
             held => Ok(held.unwrap_or_default()),
         }
+    }
+}
+
+/// The failure of a document whose model cannot be asked again: the failed checks, rather than an
+/// exhausted budget.
+fn after_failed_checks(pending: &Pending, failure: Failure) -> Failure {
+    match failure.kind {
+        FailureType::BudgetExceeded | FailureType::QuotaExhausted => {
+            let names = quoted(&names(&pending.failed_checks()));
+            Failure::check_failed(&format!("{names}, and none is asked for: {failure}"))
+        }
+        _ => failure,
     }
 }
 

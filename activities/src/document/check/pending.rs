@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tidegate_calls::route::Route;
 use tidegate_types::{DocumentId, ModelId, Spend, Usage};
-use tidegate_workflows::contract::{self, AskedAnswer, Check, Job, Judge};
+use tidegate_workflows::contract::{AskedAnswer, Check, Job, Judge};
 
 use crate::{
     attempt::{Attempt, RecordedUse},
@@ -113,15 +113,20 @@ impl Pending {
         checks.filter(|check| !check.passed).cloned().collect()
     }
 
-    /// The next judge, if the answer has passed everything before.
-    pub(super) fn next_judge<'a>(&self, job: &'a Job) -> Option<(&'a str, &'a contract::Judge)> {
-        let result = self.result.as_ref().filter(|_| self.failed_checks().is_empty())?;
-        let is_open = |check: &&Check| {
-            let is_known = result.checks.iter().any(|it| it.name == check.name);
-            check.judge.is_some() && !is_known && !result.unchecked.contains(&check.name)
+    /// The judges that are still to be asked, if the answer has passed everything before.
+    pub(super) fn open_judges<'a>(
+        &self,
+        job: &'a Job,
+    ) -> impl Iterator<Item = (&'a str, &'a Judge)> {
+        let result = self.result.as_ref().filter(|_| self.failed_checks().is_empty());
+        let is_open = move |check: &&Check| {
+            result.is_some_and(|result| {
+                let is_known = result.checks.iter().any(|it| it.name == check.name);
+                !is_known && !result.unchecked.contains(&check.name)
+            })
         };
-        let check = job.checks.iter().find(is_open)?;
-        Some((check.name.as_str(), check.judge.as_ref()?))
+        let open = job.checks.iter().filter(is_open);
+        open.filter_map(|check| Some((check.name.as_str(), check.judge.as_ref()?)))
     }
 
     /// Moves on to the next of `levels` models. Returns whether there is one.
@@ -137,21 +142,16 @@ impl Pending {
 
 /// The greatest cost of the calls of one document.
 #[derive(Debug)]
-pub(crate) struct Bound<'a> {
-    pub(crate) services: &'a Services,
-    pub(crate) job: &'a Job,
+pub(super) struct Bound<'a> {
+    pub(super) services: &'a Services,
+    pub(super) job: &'a Job,
     /// The models that are asked, one after the other.
-    pub(crate) levels: &'a [Route],
+    pub(super) levels: &'a [Route],
 }
 
-impl<'a> Bound<'a> {
-    /// The models that judge an answer.
-    pub(crate) fn judges(job: &'a Job) -> impl Iterator<Item = &'a Judge> {
-        job.checks.iter().filter_map(|check| check.judge.as_ref())
-    }
-
+impl Bound<'_> {
     /// US dollars of a call with these tokens; 0 where no price is known.
-    pub(crate) fn usd(&self, model: &ModelId, input: u64, output: u64) -> f64 {
+    fn usd(&self, model: &ModelId, input: u64, output: u64) -> f64 {
         let usage = Usage { uncached_input: input, output, ..Usage::default() };
         self.services.cost_usd(model, &usage).unwrap_or_default()
     }
@@ -160,13 +160,12 @@ impl<'a> Bound<'a> {
     fn answer_usd(&self, level: &Route, input: u64) -> f64 {
         let output = u64::from(self.job.likely_output_tokens());
         let asked = level.models.iter().map(|model| self.usd(model, input, output));
-        asked.fold(0.0, f64::max) + self.verdicts_usd(input, 0)
+        asked.fold(0.0, f64::max) + self.verdicts_usd(input, self.job.judges())
     }
 
-    /// US dollars of the verdicts on an answer, without the first `but_for`.
-    pub(crate) fn verdicts_usd(&self, input: u64, but_for: usize) -> f64 {
+    /// US dollars of the verdicts of these judges on an answer.
+    fn verdicts_usd<'j>(&self, input: u64, judges: impl Iterator<Item = &'j Judge>) -> f64 {
         let input = input + u64::from(self.job.likely_output_tokens());
-        let judges = Self::judges(self.job).skip(but_for);
         judges.map(|judge| self.usd(&judge.model, input, VERDICT_TOKENS.into())).sum()
     }
 
@@ -176,28 +175,12 @@ impl<'a> Bound<'a> {
         let later = self.levels.iter().skip(level + 1);
         let later: f64 = later.map(|it| f64::from(MAX_ASKS) * self.answer_usd(it, input)).sum();
         let Some(now) = self.levels.get(level) else { return 0.0 };
-        let judged = pending.next_judge(self.job).map(|_| {
-            let result = pending.result.as_ref();
-            result.map_or(0, |it| it.unchecked.len() + self.verdict_count(it))
-        });
+        let mut open = pending.open_judges(self.job).map(|(_, judge)| judge);
         let left = MAX_ASKS.saturating_sub(pending.asks);
-        match judged {
-            Some(judged) => {
-                self.verdicts_usd(input, judged + 1)
-                    + f64::from(left) * self.answer_usd(now, input)
-                    + later
-            }
-            None => {
-                let more = f64::from(left.saturating_sub(1)) * self.answer_usd(now, input);
-                self.verdicts_usd(input, 0) + more + later
-            }
-        }
-    }
-
-    fn verdict_count(&self, result: &DocumentResult) -> usize {
-        let is_judge = |name: &str| {
-            self.job.checks.iter().any(|check| check.name == name && check.judge.is_some())
+        let (verdicts, left) = match open.next() {
+            Some(_) => (self.verdicts_usd(input, open), left),
+            None => (self.verdicts_usd(input, self.job.judges()), left.saturating_sub(1)),
         };
-        result.checks.iter().filter(|check| is_judge(&check.name)).count()
+        verdicts + f64::from(left) * self.answer_usd(now, input) + later
     }
 }
