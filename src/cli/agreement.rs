@@ -46,22 +46,6 @@ pub(super) fn table(agreement: &Agreement) -> String {
     table.text()
 }
 
-/// Documents and rows of the truth without a partner, one sentence each.
-pub(super) fn unmatched(agreement: &Agreement) -> Vec<String> {
-    let Agreement { without_document, without_truth, .. } = agreement;
-    let mut sentences = Vec::new();
-    if without_document.count > 0 {
-        let ids = plural(without_document.count, "id");
-        sentences
-            .push(format!("{ids} of the truth in no document of the source: {without_document}"));
-    }
-    if without_truth.count > 0 {
-        let documents = plural(without_truth.count, "document");
-        sentences.push(format!("{documents} without a row in the truth: {without_truth}"));
-    }
-    sentences
-}
-
 /// Whether at least this fraction of the answers agrees, by the lower end of the interval. `whose` names
 /// the answers in messages.
 pub(super) fn enough(agreement: Option<&Agreement>, at_least: f64, whose: &str) -> Outcome {

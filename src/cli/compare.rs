@@ -1,6 +1,7 @@
 //! `tidegate compare`: asks several models about one sample, and compares their answers.
 
 mod comparison;
+mod judge;
 mod show;
 
 use std::collections::BTreeMap;
@@ -33,7 +34,10 @@ use crate::{
     worker,
 };
 
-use self::comparison::{Comparison, ModelResult, Pair};
+use self::{
+    comparison::{Comparison, Judged, ModelResult, Pair},
+    judge::{Judging, pairs_of},
+};
 use super::{
     agreement,
     batch_flags::BatchFlags,
@@ -56,6 +60,8 @@ pub(super) struct Args {
     models: Vec<ModelId>,
     #[command(flatten)]
     given: BatchFlags<true>,
+    #[command(flatten)]
+    judge: judge::JudgeFlags,
     /// Exit with 1 if fewer of a model's answers than PART, such as 0.9, agree with --truth, or else with
     /// the first model's answers (lower end of the 95 % interval)
     #[arg(long, value_name = "PART", value_parser = agreement::part)]
@@ -73,6 +79,42 @@ struct ModelBatch {
     job: Job,
 }
 
+impl ModelBatch {
+    fn new(model: ModelId, input: BatchInput) -> anyhow::Result<Self> {
+        let job = input::parse(&temporal::json(&input)).map_err(usage)?.job;
+        let source = input.source.as_deref().unwrap_or_default();
+        let id = paths::batch_id(source, chrono::Utc::now(), rand::random());
+        Ok(Self { model, id, input, job })
+    }
+
+    async fn start(&self, temporal: &Temporal) -> anyhow::Result<()> {
+        temporal.start(&self.id, &self.input).await?;
+        let id = output::styled(output::STRONG, &self.id);
+        output::print_message(&format!("{}: batch {id}", self.model));
+        Ok(())
+    }
+
+    /// Follows it to its end; `None` if the user detached.
+    async fn completed(&self, fleet: Fleet<'_>) -> anyhow::Result<Option<Progress>> {
+        let hint = |_: &str| Some("; run the same command to continue it".to_owned());
+        let progress = completed(fleet, &self.id, signal::stop(), hint).await?;
+        if progress.is_none() {
+            output::print_message(
+                "detached; the batches go on. Run the same command later to compare; no answer is bought twice",
+            );
+        }
+        Ok(progress)
+    }
+
+    /// The results in its output.
+    async fn answers(&self, services: &Services) -> anyhow::Result<Vec<Answered>> {
+        let place = services.storage.resolve(&self.job.output).context("output")?;
+        let lines = place.child("results.jsonl").read_if_there().await;
+        let lines = lines.with_context(|| format!("reading the answers of {}", self.model))?;
+        sample_report::lines(&lines.unwrap_or_default())
+    }
+}
+
 /// A line of `disagreements.jsonl`: the answers of two models.
 #[derive(Serialize)]
 struct Difference<'a> {
@@ -84,30 +126,30 @@ struct Difference<'a> {
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let base = args.given.input()?;
     let asked = plan_batches(&args.models, &base)?;
+    let judge = args.judge.batch(&base)?;
     let services = worker::services_without_providers(config)?;
     let temporal = Temporal::open(config).await?;
-    check(&services, &temporal, &asked).await?;
+    check(&services, &temporal, &asked, judge.as_ref()).await?;
     for one in &asked {
-        temporal.start(&one.id, &one.input).await?;
-        output::print_message(&format!(
-            "{}: batch {}",
-            one.model,
-            output::styled(output::STRONG, &one.id)
-        ));
+        one.start(&temporal).await?;
     }
     let mut models = Vec::new();
     let fleet = Fleet { config, limiter: &config.quota()?, temporal: &temporal };
     for one in &asked {
-        let hint = |_: &str| Some("; run the same command to continue it".to_owned());
-        let Some(progress) = completed(fleet, &one.id, signal::stop(), hint).await? else {
-            output::print_message(
-                "detached; the batches go on. Run the same command later to compare; no answer is bought twice",
-            );
-            return Ok(Outcome::Done);
-        };
+        let Some(progress) = one.completed(fleet).await? else { return Ok(Outcome::Done) };
         models.push(read_result(config, &services, one, &progress).await?);
     }
-    let comparison = compare_results(&services, &asked, models, &base.output).await?;
+    let mut judging = Judging::new(&services, judge.as_ref(), base.truth.as_deref()).await?;
+    let mut compared = judging.compare(&mut models);
+    if let Some(judge) = &judge {
+        if !judge::ask(fleet, &services, judge, &mut judging).await? {
+            return Ok(Outcome::Done);
+        }
+        compared = judging.compare(&mut models);
+    }
+    let comparison =
+        compare_results(&services, &asked, (models, compared, judging.judged), &base.output)
+            .await?;
     record(&services, &asked, &comparison, args.at_least, &base.output).await?;
     if args.json {
         output::print_json(&comparison)?;
@@ -136,10 +178,7 @@ fn plan_batches(models: &[ModelId], base: &BatchInput) -> anyhow::Result<Vec<Mod
             results_jsonl: Some(true),
             ..base.clone()
         };
-        let job = input::parse(&temporal::json(&input)).map_err(usage)?.job;
-        let source = input.source.as_deref().unwrap_or_default();
-        let id = paths::batch_id(source, chrono::Utc::now(), rand::random());
-        asked.push(ModelBatch { model: model.clone(), id, input, job });
+        asked.push(ModelBatch::new(model.clone(), input)?);
     }
     Ok(asked)
 }
@@ -150,12 +189,15 @@ async fn check(
     services: &Services,
     temporal: &Temporal,
     asked: &[ModelBatch],
+    judge: Option<&ModelBatch>,
 ) -> anyhow::Result<()> {
     // Without Redis, the workers' keys are unknown.
     let cards = worker_statuses(&services.guard.quota).await.unwrap_or_default();
     let mut wrong: Vec<String> = Vec::new();
-    for ModelBatch { model, job, .. } in asked {
-        let refused = match models_of(services, job).await {
+    // The judge's pairs are not known yet, so its batch has no forecast.
+    let judge = judge.map(|judge| (&judge.model, &judge.job, false));
+    for (model, job, priced) in asked.iter().map(|it| (&it.model, &it.job, true)).chain(judge) {
+        let refused = match models_of(services, job, priced).await {
             Ok(models) => keys::unable(&cards, &temporal.queue(), &models),
             Err(failure) if failure.kind == FailureType::InvalidInput => Some(failure.message),
             Err(failure) => return Err(failure).context(format!("looking at {model}")),
@@ -172,9 +214,13 @@ async fn check(
 ///
 /// # Errors
 /// The batch's plan would fail with this error.
-async fn models_of(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failure> {
+async fn models_of(
+    services: &Services,
+    job: &Job,
+    is_priced: bool,
+) -> Result<Vec<ModelId>, Failure> {
     let models = plan::check(services, job).await?;
-    if job.budget_usd.is_some() {
+    if is_priced && job.budget_usd.is_some() {
         plan::forecast(services, job).await?.check(job.budget_usd)?;
     }
     Ok(models)
@@ -186,10 +232,7 @@ async fn read_result(
     asked: &ModelBatch,
     progress: &Progress,
 ) -> anyhow::Result<ModelResult> {
-    let place = services.storage.resolve(&asked.job.output).context("output")?;
-    let lines = place.child("results.jsonl").read_if_there().await;
-    let lines = lines.with_context(|| format!("reading the answers of {}", asked.model))?;
-    let answers: Vec<Answered> = sample_report::lines(&lines.unwrap_or_default())?;
+    let answers = asked.answers(services).await?;
     let answers: BTreeMap<_, _> = answers.into_iter().map(|it| (it.id.clone(), it)).collect();
     let failed = progress.totals.failures.by_count();
     let failed_checks = failed.iter().find(|(kind, _)| *kind == FailureType::CheckFailed.as_str());
@@ -234,7 +277,7 @@ fn cost_of_route(one: &ModelResult, other: &ModelResult) -> Option<Range> {
 async fn compare_results(
     services: &Services,
     asked: &[ModelBatch],
-    mut models: Vec<ModelResult>,
+    (mut models, compared, judge): (Vec<ModelResult>, Vec<Compared>, Option<Judged>),
     output: &str,
 ) -> anyhow::Result<Comparison> {
     let whole = match asked.first() {
@@ -248,19 +291,17 @@ async fn compare_results(
         seen.cost_usd_of_all = of_all;
     }
     let (mut pairs, mut lines) = (Vec::new(), Vec::new());
-    for (at, one) in models.iter().enumerate() {
-        for other in &models[at + 1..] {
-            let Compared { agreement, disagreements } = compare_answers(one, other);
-            for Disagreement { id, field, expected, answered } in &disagreements {
-                let answers = BTreeMap::from([(&one.model, expected), (&other.model, answered)]);
-                serde_json::to_writer(&mut lines, &Difference { id, field, answers })?;
-                lines.push(b'\n');
-            }
-            let models = [one.model.clone(), other.model.clone()];
-            pairs.push(Pair { models, cost_usd_of_route: cost_of_route(one, other), agreement });
+    for ((one, other), compared) in pairs_of(&models).zip(compared) {
+        let Compared { agreement, disagreements, .. } = compared;
+        for Disagreement { id, field, expected, answered } in &disagreements {
+            let answers = BTreeMap::from([(&one.model, expected), (&other.model, answered)]);
+            serde_json::to_writer(&mut lines, &Difference { id, field, answers })?;
+            lines.push(b'\n');
         }
+        let models = [one.model.clone(), other.model.clone()];
+        pairs.push(Pair { models, cost_usd_of_route: cost_of_route(one, other), agreement });
     }
-    let comparison = Comparison { documents_in_all, models, pairs };
+    let comparison = Comparison { documents_in_all, judge, models, pairs };
     let place = services.storage.resolve(output).context("output")?;
     place.child("disagreements.jsonl").write(lines).await.context("writing the differences")?;
     let mut json = serde_json::to_vec_pretty(&comparison)?;
@@ -315,22 +356,6 @@ async fn record(
     Ok(known.write(&output, &question).await?)
 }
 
-/// Compares another model's answers with the first model's answers as the truth.
-fn compare_answers(one: &ModelResult, other: &ModelResult) -> Compared {
-    let mut compared = Compared::default();
-    for (id, first) in &one.answers {
-        let expected = match serde_json::from_str(&first.answer) {
-            Ok(object @ Value::Object(_)) => object,
-            _ => Value::String(first.answer.clone()),
-        };
-        match other.answers.get(id) {
-            Some(second) => compared.add(id, &expected, &second.answer, None),
-            None => compared.agreement.unanswered += 1,
-        }
-    }
-    compared.into_report()
-}
-
 fn enough(comparison: &Comparison, at_least: f64) -> Outcome {
     let by_truth = comparison.models.iter().any(|seen| seen.agreement.is_some());
     let outcomes: Vec<Outcome> = if by_truth {
@@ -354,7 +379,7 @@ fn enough(comparison: &Comparison, at_least: f64) -> Outcome {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use super::{judge::compare_answers, *};
 
     fn result(model: &str, answers: &[(&str, &str)]) -> ModelResult {
         let lines: Vec<String> = answers
@@ -385,7 +410,8 @@ mod tests {
         let one =
             result("a:one", &[("1", r#"{"to": "Anna", "total": 5}"#), ("2", "yes"), ("3", "x")]);
         let other = result("a:two", &[("1", r#"{"total": 5.0, "to": "Berta"}"#), ("2", "yes ")]);
-        let Compared { agreement, disagreements } = compare_answers(&one, &other);
+        let Compared { agreement, disagreements, .. } =
+            compare_answers(&one, &other, &mut Judging::default());
         assert_eq!((agreement.documents.agreed, agreement.documents.compared), (1, 2));
         assert_eq!(agreement.unanswered, 1);
         assert_eq!(agreement.fields["total"].rate.agreed, 1);
@@ -393,9 +419,33 @@ mod tests {
         let models = [one.model.clone(), other.model.clone()];
         let pairs =
             vec![Pair { models, cost_usd_of_route: cost_of_route(&one, &other), agreement }];
-        let comparison = Comparison { documents_in_all: None, models: vec![one, other], pairs };
+        let comparison =
+            Comparison { documents_in_all: None, judge: None, models: vec![one, other], pairs };
         assert_eq!(enough(&comparison, 0.05), Outcome::Done);
         assert_eq!(enough(&comparison, 0.5), Outcome::Faulty);
+    }
+
+    #[test]
+    fn texts_that_differ_are_left_to_the_judge() {
+        let one = result("a:one", &[("1", "at noon"), ("2", "yes"), ("3", "ebb")]);
+        let other = result("a:two", &[("1", "12 o'clock"), ("2", "yes "), ("3", "flood")]);
+        let mut judging = Judging { judge: Some("a:judge".parse().unwrap()), ..Judging::default() };
+        let Compared { agreement, .. } = compare_answers(&one, &other, &mut judging);
+        assert_eq!((agreement.documents, agreement.unjudged), (Rate { agreed: 1, compared: 1 }, 2));
+        let pairs = String::from_utf8(judging.pairs.lines().unwrap()).unwrap();
+        let pairs: Vec<serde_json::Value> =
+            pairs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(pairs.len(), 2);
+        for pair in pairs {
+            let (id, text) = (pair["id"].as_str().unwrap(), pair["text"].as_str().unwrap());
+            let passed = text.contains("<expected>\nat noon\n</expected>\n<answer>\n12 o'clock");
+            judging.pairs.take(
+                &format!("pairs.jsonl__{id}"),
+                &json!({"passed": passed, "reason": ""}).to_string(),
+            );
+        }
+        let Compared { agreement, .. } = compare_answers(&one, &other, &mut judging);
+        assert_eq!((agreement.documents, agreement.unjudged), (Rate { agreed: 2, compared: 3 }, 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use serde_json::{Value, json};
 use tidegate_activities::output::{
+    agreement::Agreement,
     finish::{CheckTotals, Checks},
     forecast::Forecast,
 };
@@ -166,8 +167,8 @@ pub(super) async fn show_completed(
             output::print_data(&agreement::table(agreement))?;
         }
     }
-    let unmatched = agreement.as_ref().map(agreement::unmatched).unwrap_or_default();
-    unmatched.iter().for_each(|sentence| output::print_message(sentence));
+    let notes = agreement.as_ref().map(Agreement::notes).unwrap_or_default();
+    notes.iter().for_each(|note| output::print_message(note));
     if let Some(at_least) = at_least
         && agreement::enough(agreement.as_ref(), at_least, id) == Outcome::Faulty
     {

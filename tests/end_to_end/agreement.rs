@@ -73,10 +73,12 @@ async fn the_report_says_how_many_answers_are_as_they_should_be() {
     assert_eq!(agreement["without_truth"], named("report-0019.md"), "{agreement}");
     assert!(
         text(&enough.stderr)
-            .contains("1 id of the truth in no document of the source: report-0099.md")
+            .contains("ids of the truth in no document of the source: 1 (report-0099.md)")
     );
     let mistake = &agreement["fields"]["answer"]["confusion"][0];
     assert_eq!(mistake["expected"], json!("\"another answer\""));
+    let how = agreement["how"].as_str().unwrap();
+    assert!(how.starts_with("whole answers word by word; tidegate compare --judge"), "{how}");
     let report: Value =
         serde_json::from_slice(&std::fs::read(fleet.path("out/report.json")).unwrap()).unwrap();
     assert_eq!(report["agreement"], *agreement);
@@ -150,5 +152,93 @@ async fn no_model_is_asked_before_all_are_looked_at() {
     assert_eq!(fleet.account().requests, 0);
     let list = fleet.cli(&["workflow", "count"]).await;
     assert!(text(&list.stdout).contains("Total: 0"), "{}", text(&list.stdout));
+    fleet.stop().await;
+}
+
+/// Answers that differ from the truth as texts are judged once each. What the judge cannot say is in no
+/// figure.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn free_texts_are_compared_by_a_judge() {
+    const COUNT: u64 = 12;
+    const KNOWN: u64 = 5;
+    let other = "anthropic:claude-haiku-4-5";
+    let judge = "anthropic:claude-opus-4-8";
+    let price = "price = { input-usd-per-mtok = 1.0, output-usd-per-mtok = 5.0 }";
+    let priced = format!("{}{price}\n", models(&[MODEL, other, judge]));
+    let unpaid = "[[faults]]\nkind = \"spend-limit\"\nmatching = \"Is it paid?\"\n";
+    let Some(mut fleet) = fleet(unpaid, &priced).await else { return };
+    fleet.documents(COUNT as usize, 40);
+    fleet.worker();
+    let rows: String = (0..KNOWN)
+        .map(|number| json!({"id": format!("report-{number:04}.md"), "expected": "The tide."}))
+        .map(|row| format!("{row}\n"))
+        .collect();
+    std::fs::write(fleet.path("truth.jsonl"), rows).unwrap();
+    let (source, output, truth) =
+        (fleet.uri("in/"), fleet.uri("compared/"), fleet.uri("truth.jsonl"));
+    let compare = async |more: &[&str]| {
+        let words = ["compare", MODEL, other, &source, "-o", &output, "-i", "Sum up.", "--json"];
+        let ran = tidegate(&fleet, &[&words, ["--truth", &truth].as_slice(), more].concat()).await;
+        let told = serde_json::from_slice::<Value>(&ran.stdout).unwrap_or_default();
+        (ran.status.code(), told, text(&ran.stderr))
+    };
+    let number = |value: &Value| value.as_u64().unwrap();
+    let rate = |agreement: &Value| {
+        ["agreed", "compared"].map(|name| number(&agreement["documents"][name]))
+    };
+    let agreements = |told: &Value| [0, 1].map(|model| told["models"][model]["agreement"].clone());
+    let requests = || {
+        ["claude-sonnet-5", "claude-haiku-4-5", "claude-opus-4-8"]
+            .map(|model| fleet.simulator.account().model(model).requests)
+    };
+
+    let (code, _, said) = compare(&["--judge", "anthropic:claude-of-tomorrow"]).await;
+    assert_eq!((code, requests()), (Some(2), [0, 0, 0]), "{said}");
+    assert!(said.contains("nothing was started; anthropic:claude-of-tomorrow: "), "{said}");
+
+    let (code, told, said) = compare(&[]).await;
+    assert_eq!((code, &told["judge"]), (Some(0), &Value::Null), "{said}");
+    for agreement in agreements(&told) {
+        assert_eq!(rate(&agreement), [0, KNOWN], "{agreement}");
+        assert!(agreement["how"].as_str().unwrap().contains("word by word"), "{agreement}");
+    }
+    // The simulator's models give the same texts, so that each pair is judged for both.
+    assert_eq!(rate(&told["pairs"][0]), [COUNT, COUNT], "{told}");
+
+    let unpaid = ["--judge", other, "--judge-instructions", "Is it paid?", "--at-least", "0.01"];
+    let (code, told, said) = compare(&unpaid).await;
+    assert_eq!(code, Some(1), "{said}");
+    for agreement in agreements(&told) {
+        assert_eq!((number(&agreement["unjudged"]), rate(&agreement)), (KNOWN, [0, 0]), "{told}");
+    }
+
+    let [one, _, before] = requests();
+    let (code, told, said) = compare(&["--judge", judge]).await;
+    assert_eq!((code, requests()[0]), (Some(0), one), "no answer is bought twice: {said}");
+    assert_eq!(requests()[2] - before, KNOWN, "one call for each pair of texts");
+    let verdicts = lines(&fleet.path("compared/judged/results.jsonl"));
+    let passed = verdicts.iter().filter(|line| {
+        let said: Value = serde_json::from_str(line["answer"].as_str().unwrap()).unwrap();
+        said["passed"].as_bool().unwrap()
+    });
+    let passed = passed.count() as u64;
+    for agreement in agreements(&told) {
+        assert_eq!(rate(&agreement), [passed, KNOWN], "{agreement}");
+        assert_eq!(agreement["how"], format!("what whole answers say, as {judge} judges it"));
+        assert_eq!(number(&agreement["without_truth"]["count"]), COUNT - KNOWN, "{agreement}");
+        assert_eq!(number(&agreement["timed"]), KNOWN, "{agreement}");
+    }
+    let usd = verdicts.iter().map(|line| line["cost_usd"].as_f64().unwrap()).sum::<f64>();
+    let told_usd = told["judge"]["cost_usd"].as_f64().unwrap();
+    assert!(usd > 0.0 && (told_usd - usd).abs() < 1e-9, "{told_usd} and {usd}");
+    assert_eq!(
+        (number(&told["judge"]["pairs"]), number(&told["judge"]["verdicts"])),
+        (KNOWN, KNOWN)
+    );
+    println!("{said}\n{told:#}");
+
+    let before = requests();
+    compare(&["--judge", judge]).await;
+    assert_eq!(requests(), before, "nothing is bought twice");
     fleet.stop().await;
 }

@@ -284,14 +284,30 @@ async fn agreement_with_the_truth_is_what_is_counted_and_a_bad_model_is_not_reco
         println!("{model}: {right} of {COUNT} agree; wrong by field: {wrong:?}");
     }
 
-    // Only the row that no document of the source has is named, although most are not in the sample.
-    let ran = ask(&["run", "--model", CHEAP], "sampled/", &["--sample", "8"]).await;
-    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
-    let agreement = report(&fleet, "sampled/")["agreement"].clone();
-    assert_eq!(counts(&agreement["documents"])[1], 8, "{agreement}");
+    // A sample without a truth, then with it, then all. Only the row that no document of the source has is
+    // named, although most are not in the sample.
+    let ask_sample = async |id: &str, more: Value| {
+        let mut input = batch(&fleet, "sampled/", json!({"model": CHEAP, "checks": null}));
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        fleet.start(id, &input).await;
+        let result = fleet.result(id).await.unwrap();
+        let counted = ["succeeded", "skipped", "provider_calls"].map(|name| result[name].clone());
+        (counted, report(&fleet, "sampled/")["agreement"].clone())
+    };
+    let (counted, agreement) = ask_sample("sample", json!({"sample": 8})).await;
+    assert_eq!((counted, agreement), ([json!(8), json!(0), json!(8)], Value::Null));
+    assert!(!fleet.path("sampled/disagreements.jsonl").exists());
+    let (counted, agreement) = ask_sample("known", json!({"sample": 8, "truth": rows})).await;
+    assert_eq!(counted, [json!(0), json!(8), json!(0)], "nothing is bought again");
     let unmatched = json!({"count": 1, "first": ["invoice-9999.md"]});
-    assert_eq!(agreement["without_document"], unmatched, "{agreement}");
-    assert_eq!(agreement["without_truth"], Value::Null, "{agreement}");
+    for (agreement, all) in
+        [(agreement, 8), (ask_sample("whole", json!({"truth": rows})).await.1, COUNT as u64)]
+    {
+        assert_eq!(counts(&agreement["documents"])[1], all, "{agreement}");
+        assert_eq!(agreement["how"], json!("fields by their values"), "{agreement}");
+        assert_eq!(agreement["without_document"], unmatched, "{agreement}");
+        assert_eq!(agreement["without_truth"], Value::Null, "{agreement}");
+    }
 
     let compare = async |more: &[&str]| {
         let ran = ask(&["compare", RIGHT, WRONG], "compared/", more).await;

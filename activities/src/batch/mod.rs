@@ -5,7 +5,7 @@
 //! * [`estimate`]: the forecast; `expected_calls`: how often models are asked with checked answers;
 //!   `in_flight`: the number of documents in flight
 //! * `model_parameters`: the parameters of each model; `fallbacks`: the reasons for falling back;
-//!   `examples`: examples and templates; `sample`: a sample of the documents
+//!   `examples`: examples and templates; `sample`: a sample of the documents; [`pairs`]: a batch that judges pairs of texts
 //! * [`run_status`]: whether a batch's run has ended, and a batch's labels in Temporal; [`turn_release`]: releases the
 //!   turns of a cancelled batch
 
@@ -17,6 +17,7 @@ mod expected_calls;
 mod fallbacks;
 mod in_flight;
 pub(crate) mod model_parameters;
+pub mod pairs;
 pub mod plan;
 mod plan_writer;
 pub mod run_status;

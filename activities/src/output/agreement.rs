@@ -3,14 +3,19 @@
 //! If the expected answer is a JSON object, each of its fields is compared; fields of nested
 //! objects by their path, such as `total.amount`. Any other value is compared with the whole
 //! answer, under [`WHOLE`]. Numbers agree by value, texts irrespective of the spaces between words,
-//! and a missing field agrees with `null`.
+//! and a missing field agrees with `null`. Of whole answers that differ as texts, a judge may say
+//! whether they agree.
 
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::{Map, Value};
+use tidegate_types::ModelId;
 
-use crate::{number::float, output::result::WHOLE};
+use crate::{
+    number::{count, float},
+    output::result::WHOLE,
+};
 
 /// Most disagreements that are listed.
 const DISAGREEMENTS: usize = 10_000;
@@ -149,6 +154,12 @@ impl fmt::Display for Unmatched {
 pub struct Agreement {
     /// Answers whose fields all agree.
     pub documents: Rate,
+    /// What was compared, in a sentence.
+    #[serde(default)]
+    pub how: String,
+    /// Answers that a judge was to compare and has not. They are in no rate.
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
+    pub unjudged: u64,
     /// Documents of the batch with an expected answer and no answer.
     #[serde(default)]
     pub unanswered: u64,
@@ -166,6 +177,35 @@ pub struct Agreement {
     /// Compared answers whose price is known.
     #[serde(default)]
     pub priced: u64,
+    /// Seconds of the calls that gave the compared answers, as far as they are known.
+    #[serde(default)]
+    pub seconds: f64,
+    /// Compared answers whose call's time is known.
+    #[serde(default)]
+    pub timed: u64,
+}
+
+impl Agreement {
+    /// What the figures are about, what a document takes, and what is in no figure, in sentences.
+    pub fn notes(&self) -> Vec<String> {
+        let Self { how, unjudged, unanswered, without_document, without_truth, .. } = self;
+        let each = |sum: f64, number: u64| (number > 0).then(|| sum / float(number));
+        let price = each(self.cost_usd, self.priced).map(|usd| format!("${usd:.4}"));
+        let time = each(self.seconds, self.timed).map(|seconds| format!("{seconds:.1} s"));
+        let taken: Vec<String> = price.into_iter().chain(time).collect();
+        let taken = (!taken.is_empty()).then(|| format!("a document: {}", taken.join(", ")));
+        let named = |ids: &Unmatched| (ids.count, format!(" ({ids})"));
+        let left_out = [
+            ("answers that were not judged, and are in no figure", (*unjudged, String::new())),
+            ("documents without an answer", (*unanswered, String::new())),
+            ("ids of the truth in no document of the source", named(without_document)),
+            ("documents without a row in the truth", named(without_truth)),
+        ];
+        let left_out = left_out.into_iter().filter(|(_, (number, _))| *number > 0);
+        let left_out =
+            left_out.map(|(what, (number, ids))| format!("{what}: {}{ids}", count(number)));
+        [format!("compared: {how}")].into_iter().chain(taken).chain(left_out).collect()
+    }
 }
 
 /// An agreement, and the disagreements.
@@ -175,42 +215,80 @@ pub struct Compared {
     pub agreement: Agreement,
     /// The first disagreements, one by one.
     pub disagreements: Vec<Disagreement>,
+    /// Whole answers that were to be texts, compared or not judged.
+    #[serde(default)]
+    texts: u64,
 }
 
 impl Compared {
-    /// Adds a document's answer, which has cost this many US dollars.
-    pub fn add(&mut self, id: &str, expected: &Value, answer: &str, usd: Option<f64>) {
+    /// Adds a document's answer, which has taken this many US dollars, and seconds of a call. `judge` decides on whole
+    /// answers that differ as texts, as far as it can.
+    pub fn add(
+        &mut self,
+        id: &str,
+        expected: &Value,
+        answer: &str,
+        (usd, seconds): (Option<f64>, Option<f64>),
+        mut judge: impl FnMut(&str, &str) -> Option<bool>,
+    ) {
         let answered = match expected {
             // A text answer may be plain or JSON.
             Value::String(_) => serde_json::from_str::<String>(answer).ok().map(Value::String),
             _ => serde_json::from_str(answer).ok(),
         };
         let answered = answered.unwrap_or_else(|| Value::String(answer.to_owned()));
+        self.texts += u64::from(expected.is_string());
         let mut all_agree = true;
-        for (path, expected, found) in leaves(expected, &answered) {
-            let agrees = agree(expected, found);
+        for (path, value, found) in leaves(expected, &answered) {
+            let agrees = match (expected, found) {
+                (Value::String(expected), Value::String(answered)) if !agree(value, found) => {
+                    judge(expected, answered)
+                }
+                _ => Some(agree(value, found)),
+            };
+            let Some(agrees) = agrees else {
+                self.agreement.unjudged += 1;
+                return;
+            };
             all_agree &= agrees;
             let field = self.agreement.fields.entry(path.clone()).or_default();
             field.rate.add(agrees);
             if agrees {
                 continue;
             }
-            field.confuse(expected, found);
+            field.confuse(value, found);
             if self.disagreements.len() < DISAGREEMENTS {
                 let (id, expected, answered) =
-                    (id.to_owned(), shorten_text(expected), shorten_text(found));
+                    (id.to_owned(), shorten_text(value), shorten_text(found));
                 self.disagreements.push(Disagreement { id, field: path, expected, answered });
             }
         }
         self.agreement.documents.add(all_agree);
-        if let Some(usd) = usd {
-            self.agreement.cost_usd += usd;
-            self.agreement.priced += 1;
-        }
+        self.agreement.cost_usd += usd.unwrap_or_default();
+        self.agreement.priced += u64::from(usd.is_some());
+        self.agreement.seconds += seconds.unwrap_or_default();
+        self.agreement.timed += u64::from(seconds.is_some());
     }
 
-    /// Orders the mistakes for the report: the most frequent first.
-    pub fn into_report(mut self) -> Self {
+    /// Orders the mistakes for the report, the most frequent first, and says what was compared,
+    /// and by which judge.
+    pub fn into_report(mut self, judge: Option<&ModelId>) -> Self {
+        let texts = match judge {
+            Some(judge) => format!("what whole answers say, as {judge} judges it"),
+            None => {
+                "whole answers word by word; tidegate compare --judge MODEL compares what they say"
+                    .to_owned()
+            }
+        };
+        let Agreement { documents, unjudged, .. } = &self.agreement;
+        let has_values = documents.compared + unjudged > self.texts;
+        let values = has_values.then(|| "fields by their values".to_owned());
+        let parts: Vec<String> =
+            values.into_iter().chain((self.texts > 0).then_some(texts)).collect();
+        self.agreement.how = match parts.is_empty() {
+            true => "nothing".to_owned(),
+            false => parts.join(", and "),
+        };
         for field in self.agreement.fields.values_mut() {
             field.confusion.sort_by_key(|mistake| std::cmp::Reverse(mistake.documents));
         }
@@ -307,9 +385,10 @@ mod tests {
     fn compared(pairs: &[(Value, &str)]) -> Compared {
         let mut compared = Compared::default();
         for (number, (expected, answer)) in pairs.iter().enumerate() {
-            compared.add(&number.to_string(), expected, answer, Some(0.5));
+            compared
+                .add(&number.to_string(), expected, answer, (Some(0.5), None), |_, _| Some(false));
         }
-        compared.into_report()
+        compared.into_report(None)
     }
 
     #[test]
@@ -350,6 +429,35 @@ mod tests {
         assert_eq!(kept.chars().count(), KEPT + 1);
     }
 
+    #[test]
+    fn a_judge_is_asked_about_texts_that_differ_and_what_it_does_not_say_is_in_no_rate() {
+        let (mut compared, mut asked) = (Compared::default(), Vec::new());
+        let mut add = |expected: Value, answer: &str, said: Option<bool>| {
+            compared.add("a", &expected, answer, (Some(0.5), Some(3.0)), |one, other| {
+                asked.push(format!("{one}/{other}"));
+                said
+            });
+        };
+        add(json!("at noon"), "12 o'clock", Some(true));
+        add(json!("at noon"), "\"never\"", Some(false));
+        add(json!("at noon"), "perhaps", None);
+        add(json!("at noon"), "at  noon", None);
+        add(json!({"tide": "ebb"}), r#"{"tide": "flood"}"#, None);
+        assert_eq!(asked, ["at noon/12 o'clock", "at noon/never", "at noon/perhaps"]);
+        let judge = "a:judge".parse().unwrap();
+        let Compared { agreement, disagreements, .. } = compared.into_report(Some(&judge));
+        assert_eq!(agreement.documents, Rate { agreed: 2, compared: 4 });
+        assert_eq!((agreement.unjudged, disagreements.len()), (1, 2));
+        assert_eq!(
+            agreement.notes(),
+            [
+                "compared: fields by their values, and what whole answers say, as a:judge judges it",
+                "a document: $0.5000, 3.0 s",
+                "answers that were not judged, and are in no figure: 1",
+            ]
+        );
+    }
+
     /// By the binomial distribution of samples of 300 documents.
     #[test]
     fn the_interval_holds_the_truth_in_95_of_100_samples() {
@@ -385,7 +493,13 @@ mod tests {
                         answer[field] = json!("wrong");
                     }
                 }
-                compared.add(&number.to_string(), &right, &answer.to_string(), None);
+                compared.add(
+                    &number.to_string(),
+                    &right,
+                    &answer.to_string(),
+                    (None, None),
+                    |_, _| None,
+                );
             }
             let Agreement { documents, fields, .. } = compared.agreement;
             let rates = truth.map(|(field, rate)| (field, rate, fields[field].rate));

@@ -69,7 +69,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         finish.progress.totals.spend,
         seconds_between(finish.progress.started_at.as_deref(), &finished_at),
     );
-    let compared = answered.compared.clone().into_report();
+    let compared = answered.compared.clone().into_report(None);
     let report = Report {
         checks: answered.checks.clone(),
         agreement: has_truth.then_some(compared.agreement),

@@ -9,12 +9,13 @@ use crate::storage::Location;
 pub const FOLDER: &str = "_tidegate";
 
 /// Objects directly in an output that a batch or a comparison writes for its author.
-pub(crate) const AT_TOP: [&str; 7] = [
+pub(crate) const AT_TOP: [&str; 8] = [
     "results.jsonl",
     "results.parquet",
     "failures.jsonl",
     "disagreements.jsonl",
     "comparison.json",
+    "pairs.jsonl",
     "report.json",
     "report.html",
 ];

@@ -11,7 +11,7 @@
 //!   written now, [`spool`]: a folder for them; [`answers`]: answers shared between batches
 //! * [`seal`]: merges a shard's results into a part; `part`: one part, [`sealed`]: all parts of
 //!   an output; `tables`: parts as columns
-//! * `truth`: expected answers, and [`agreement`]: how many answers agree with them
+//! * [`truth`]: expected answers, and [`agreement`]: how many answers agree with them
 //! * `vendor_lines`: results and failures of requests in a vendor's own form
 //! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`
 
@@ -36,6 +36,6 @@ pub mod sealed;
 mod size_cache;
 pub mod spool;
 pub(crate) mod tables;
-pub(crate) mod truth;
+pub mod truth;
 mod vendor_lines;
 pub mod version;

@@ -31,7 +31,7 @@ const ROW_BYTES: usize = 200;
 
 /// The expected answer of each document, by its id.
 #[derive(Debug, Default)]
-pub(crate) struct Truth(HashMap<String, Expected>);
+pub struct Truth(HashMap<String, Expected>);
 
 #[derive(Debug)]
 struct Expected {
@@ -56,10 +56,7 @@ impl Truth {
     ///
     /// # Errors
     /// `InvalidInput` names the line that is wrong; `Transient` when the store fails.
-    pub(crate) async fn read_checked(
-        storage: &Storage,
-        uri: &str,
-    ) -> Result<(Bytes, Self), Failure> {
+    pub async fn read_checked(storage: &Storage, uri: &str) -> Result<(Bytes, Self), Failure> {
         let location = resolve(storage, "truth", uri)?;
         let of_field = |error| field_fault("truth", error);
         if location.size().await.map_err(of_field)?.is_some_and(|size| size > MOST) {
@@ -129,8 +126,8 @@ impl Truth {
     }
 
     /// The expected answer of a document, if there is one.
-    pub(crate) fn expected(&self, id: &DocumentId) -> Option<&Value> {
-        self.0.get(id.as_str()).map(|expected| &expected.value)
+    pub fn expected(&self, id: &str) -> Option<&Value> {
+        self.0.get(id).map(|expected| &expected.value)
     }
 
     /// Marks the id of a document of the source. Returns whether there is an expected answer for it.
@@ -176,7 +173,7 @@ mod tests {
     fn a_mark_at_the_beginning_is_none_of_the_first_row() {
         let rows = "\u{feff}{\"id\": \"a\", \"expected\": 1}\r\n{\"id\": \"b\", \"expected\": 2}";
         let truth = Truth::parse(&Bytes::from(rows)).unwrap();
-        let expected = |id: &str| truth.expected(&DocumentId::from_relative_path(id)).cloned();
+        let expected = |id: &str| truth.expected(id).cloned();
         assert_eq!((expected("a"), expected("b")), (Some(1.into()), Some(2.into())));
     }
 
@@ -184,13 +181,16 @@ mod tests {
     fn a_row_may_have_the_id_of_a_second_document_of_the_same_name() {
         let truth = Truth::parse(&Bytes::from(r#"{"id": "a.md~2", "expected": 1}"#)).unwrap();
         let first = DocumentId::from_relative_path("a.md");
-        assert_eq!(truth.expected(&first.numbered(2)), Some(&1.into()));
-        assert_eq!(truth.expected(&first), None);
+        assert_eq!(truth.expected(first.numbered(2).as_str()), Some(&1.into()));
+        assert_eq!(truth.expected(first.as_str()), None);
         // No id has these: they are paths.
         for path in ["a#b", "a~b.md", "~2/a"] {
             let row = format!("{{\"id\": \"{path}\", \"expected\": 1}}");
             let truth = Truth::parse(&Bytes::from(row)).unwrap();
-            assert!(truth.expected(&DocumentId::from_relative_path(path)).is_some(), "{path}");
+            assert!(
+                truth.expected(DocumentId::from_relative_path(path).as_str()).is_some(),
+                "{path}"
+            );
         }
     }
 

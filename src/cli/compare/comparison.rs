@@ -45,10 +45,24 @@ pub(super) struct Pair {
     pub(super) agreement: Agreement,
 }
 
+/// The verdicts of a judge on pairs of whole answers that differ as texts.
+#[derive(Debug, Serialize)]
+pub(super) struct Judged {
+    pub(super) model: ModelId,
+    /// Different pairs of this comparison.
+    pub(super) pairs: u64,
+    /// Verdicts on these.
+    pub(super) verdicts: u64,
+    /// US dollars of the verdicts in the judge's output whose price is known.
+    pub(super) cost_usd: f64,
+}
+
 /// `comparison.json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Comparison {
     pub(super) documents_in_all: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) judge: Option<Judged>,
     pub(super) models: Vec<ModelResult>,
     pub(super) pairs: Vec<Pair>,
 }

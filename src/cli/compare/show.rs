@@ -1,13 +1,15 @@
 //! Shows a comparison to people.
 
+use tidegate_activities::output::agreement::Agreement;
+
 use crate::cli::{
     agreement,
-    format::{count, dollars, price},
+    format::{count, dollars, plural, price},
     output::{self, Table},
     paths,
 };
 
-use super::comparison::{Comparison, ModelResult, Pair};
+use super::comparison::{Comparison, Judged, ModelResult, Pair};
 
 /// Prints a comparison whose objects are in `output`.
 pub(super) fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> {
@@ -41,8 +43,13 @@ pub(super) fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> 
     output::print_data(&table.text())?;
     // All models were asked about the same documents.
     let agreement = comparison.models.iter().find_map(|seen| seen.agreement.as_ref());
-    let unmatched = agreement.map(agreement::unmatched).unwrap_or_default();
-    unmatched.iter().for_each(|sentence| output::print_message(sentence));
+    let agreement = agreement.or(comparison.pairs.first().map(|pair| &pair.agreement));
+    let notes = agreement.map(Agreement::notes).unwrap_or_default();
+    notes.iter().for_each(|note| output::print_message(note));
+    if let Some(Judged { model, verdicts, cost_usd, .. }) = &comparison.judge {
+        let (verdicts, cost) = (plural(*verdicts, "verdict"), dollars(*cost_usd));
+        output::print_message(&format!("{verdicts} of the judge {model}: {cost}"));
+    }
     for Pair { models: [one, other], agreement, .. } in &comparison.pairs {
         output::print_data(&format!("\n{other}, where {one} is taken to be right:"))?;
         output::print_data(&agreement::table(agreement))?;

@@ -260,7 +260,10 @@ impl<'a> Gathering<'a> {
             self.result(line).await?;
         }
         if line.is_none()
-            && self.truth.as_ref().is_some_and(|truth| truth.expected(&planned.id).is_some())
+            && self
+                .truth
+                .as_ref()
+                .is_some_and(|truth| truth.expected(planned.id.as_str()).is_some())
         {
             self.answered.compared.agreement.unanswered += 1;
         }
@@ -343,9 +346,10 @@ impl<'a> Gathering<'a> {
         let Some(truth) = &mut self.truth else { return };
         // The document may no longer be planned.
         truth.mark_seen(&result.id);
-        if let Some(expected) = truth.expected(&result.id) {
-            let usd = result.saved_usd.or(result.cost_usd);
-            self.answered.compared.add(result.id.as_str(), expected, &result.answer, usd);
+        if let Some(expected) = truth.expected(result.id.as_str()) {
+            let taken = (result.saved_usd.or(result.cost_usd), result.seconds);
+            let compared = &mut self.answered.compared;
+            compared.add(result.id.as_str(), expected, &result.answer, taken, |_, _| Some(false));
         }
     }
 

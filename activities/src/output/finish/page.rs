@@ -198,13 +198,7 @@ fn agreement_table(agreement: &Agreement) -> Markup {
                 (row("all fields", agreement.documents, None))
             }
         } }
-        @if agreement.unanswered > 0 { p { (count(agreement.unanswered)) " documents have no answer." } }
-        @if agreement.without_document.count > 0 {
-            p { (count(agreement.without_document.count)) " ids of the truth are in no document of the source: " (agreement.without_document) }
-        }
-        @if agreement.without_truth.count > 0 {
-            p { (count(agreement.without_truth.count)) " documents have no row in the truth: " (agreement.without_truth) }
-        }
+        @for note in agreement.notes() { p { (note) } }
     }
 }
 
@@ -269,8 +263,14 @@ mod tests {
             given_up.add(line.to_string().as_bytes());
         }
         let mut compared = Compared::default();
-        compared.add("a", &serde_json::json!({"total": 5}), r#"{"total": 6}"#, None);
-        let agreement = compared.into_report().agreement;
+        compared.add(
+            "a",
+            &serde_json::json!({"total": 5}),
+            r#"{"total": 6}"#,
+            (None, None),
+            |_, _| None,
+        );
+        let agreement = compared.into_report(None).agreement;
         let fallback = Fallback { from: "a:a".parse().unwrap(), because: Because::Unchecked };
         let report = Report {
             agreement: Some(agreement),
