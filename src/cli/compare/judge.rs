@@ -50,7 +50,7 @@ impl JudgeFlags {
 pub(super) struct Judging {
     pub(super) judge: Option<ModelId>,
     /// The expected answers, if a judge compares with them.
-    truth: Option<Truth>,
+    pub(super) truth: Option<Truth>,
     pub(super) pairs: Pairs,
     pub(super) judged: Option<Judged>,
 }
