@@ -100,7 +100,7 @@ pub async fn run(
 
 /// Sets the umask so that only this process's user can read what it writes, unless the configuration
 /// leaves that to the umask. Not for workers in another program's process, which has its own umask.
-fn keep_private(config: &Config) {
+pub(crate) fn keep_private(config: &Config) {
     #[cfg(unix)]
     if config.storage.private_files {
         rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);

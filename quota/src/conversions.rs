@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The scripts' largest number: up to here whole numbers are exact.
-pub(crate) const EXACT: u64 = 1 << 53;
+/// The largest limit, and the scripts' largest number: up to here whole numbers are exact.
+pub const EXACT: u64 = 1 << 53;
 
 // Amounts and times lie far below `EXACT`.
 pub(crate) fn float(number: u64) -> f64 {

@@ -128,6 +128,7 @@ pub mod wrong_keys;
 pub use bucket::{Bucket, BucketLimit};
 pub use budget::{Budget, Budgets, Usd};
 pub use configured_limits::ConfiguredLimits;
+pub use conversions::EXACT;
 pub use dimension::{Amounts, Change, DayLimit, Dimension, Limited, PerDimension, PerLimit};
 pub use error::Error;
 pub use lanes::{Lanes, Share};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use tidegate_quota::{Change, Limited, PerLimit, Quota};
+use tidegate_quota::{Change, EXACT, Limited, PerLimit, Quota};
 use tidegate_types::ModelId;
 
 use crate::config::Config;
@@ -57,7 +57,7 @@ pub(super) async fn resume(limiter: &Quota, model: &str) -> anyhow::Result<Model
 /// Sets the given limits of a model for the whole fleet, for `length` or until they are cleared.
 ///
 /// # Errors
-/// The model is unknown, a limit or the time is 0, or Redis is away.
+/// The model is unknown, a limit or the time is 0, a limit is too large, or Redis is away.
 pub(super) async fn set_limits(
     limiter: &Quota,
     model: &str,
@@ -69,6 +69,10 @@ pub(super) async fn set_limits(
             "{} is 0, which would admit nothing; use `tidegate pause {model}` to stop the calls",
             limited.key()
         )));
+    }
+    if let Some((limited, _)) = limits.iter().find(|(_, limit)| **limit > Some(EXACT)) {
+        let key = limited.key();
+        return Err(usage(format!("{key} is above 2^53; leave it out to keep the limit in force")));
     }
     check_length(length)?;
     let model = quota::known(limiter, model)?;
@@ -179,6 +183,8 @@ mod tests {
         let left = async || limiter.operator_holds().await.unwrap().limit_left(&id);
         let nothing = set(0, 3_600).await.unwrap_err();
         assert!(nothing.starts_with("tpm is 0, which would admit nothing"), "{nothing}");
+        let many = set(EXACT + 1, 3_600).await.unwrap_err();
+        assert!(many.starts_with("tpm is above 2^53"), "{many}");
         assert!(set(500, 0).await.unwrap_err().contains("the time is 0"));
         assert_eq!((is_set().await, left().await), (None, None));
         set(500, 3_600).await.unwrap();

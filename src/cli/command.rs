@@ -165,6 +165,18 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_address_is_answered_with_a_right_one() {
+        for (line, says) in [
+            ("dashboard --listen nope", "write an address and a port such as 127.0.0.1:9465"),
+            ("simulator --host nope", "write an address such as 127.0.0.1"),
+        ] {
+            let words = std::iter::once("tidegate").chain(line.split(' '));
+            let error = Cli::try_parse_from(words).map(drop).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
     fn a_dry_run_promises_no_agreement() {
         let line = "run in --output out --model a:b -i x --truth t.jsonl --dry-run";
         let words = std::iter::once("tidegate").chain(line.split(' '));

@@ -19,6 +19,7 @@ use tidegate_activities::{
         question::StatedQuestion,
     },
     services::Services,
+    storage::Location,
 };
 use tidegate_calls::worker_status::worker_statuses;
 use tidegate_types::{FailureType, ModelId};
@@ -124,12 +125,23 @@ struct Difference<'a> {
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
+    worker::keep_private(config);
     let base = args.given.input()?;
     let asked = plan_batches(&args.models, &base)?;
     let judge = args.judge.batch(&base)?;
     let services = worker::services_without_providers(config)?;
     let temporal = Temporal::open(config).await?;
     check(&services, &temporal, &asked, judge.as_ref()).await?;
+    let output =
+        services.storage.resolve(&base.output).map_err(|error| usage(error.to_string()))?;
+    if !base.replace.unwrap_or_default() {
+        match comparisons::check(&output).await {
+            Err(failure) if failure.kind == FailureType::InvalidInput => {
+                return Err(usage(failure.message));
+            }
+            checked => checked.context("looking at the output")?,
+        }
+    }
     for one in &asked {
         one.start(&temporal).await?;
     }
@@ -147,10 +159,11 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         }
         compared = judging.compare(&mut models);
     }
-    let comparison =
-        compare_results(&services, &asked, (models, compared, judging.judged), &base.output)
-            .await?;
-    record(&services, &asked, &comparison, args.at_least, &base.output).await?;
+    let (comparison, differences) =
+        compare_results(&services, &asked, (models, compared, judging.judged)).await?;
+    // The record first: by that, the files are known as a comparison's.
+    record(&services, &asked, &comparison, args.at_least, &output).await?;
+    write(&comparison, differences, &output).await?;
     if args.json {
         output::print_json(&comparison)?;
     } else {
@@ -273,13 +286,12 @@ fn cost_of_route(one: &ModelResult, other: &ModelResult) -> Option<Range> {
     Some(Range { from, to })
 }
 
-/// Compares the results, and writes the comparison next to the models' outputs.
+/// Compares the results. Also returns the lines of `disagreements.jsonl`.
 async fn compare_results(
     services: &Services,
     asked: &[ModelBatch],
     (mut models, compared, judge): (Vec<ModelResult>, Vec<Compared>, Option<Judged>),
-    output: &str,
-) -> anyhow::Result<Comparison> {
+) -> anyhow::Result<(Comparison, Vec<u8>)> {
     let whole = match asked.first() {
         Some(one) => plan::forecast(services, &Job { sample: None, ..one.job.clone() }).await.ok(),
         None => None,
@@ -301,13 +313,20 @@ async fn compare_results(
         let models = [one.model.clone(), other.model.clone()];
         pairs.push(Pair { models, cost_usd_of_route: cost_of_route(one, other), agreement });
     }
-    let comparison = Comparison { documents_in_all, judge, models, pairs };
-    let place = services.storage.resolve(output).context("output")?;
-    place.child("disagreements.jsonl").write(lines).await.context("writing the differences")?;
-    let mut json = serde_json::to_vec_pretty(&comparison)?;
+    Ok((Comparison { documents_in_all, judge, models, pairs }, lines))
+}
+
+/// Writes the comparison next to the models' outputs.
+async fn write(
+    comparison: &Comparison,
+    differences: Vec<u8>,
+    output: &Location,
+) -> anyhow::Result<()> {
+    let place = output.child("disagreements.jsonl");
+    place.write(differences).await.context("writing the differences")?;
+    let mut json = serde_json::to_vec_pretty(comparison)?;
     json.push(b'\n');
-    place.child("comparison.json").write(json).await.context("writing the comparison")?;
-    Ok(comparison)
+    output.child("comparison.json").write(json).await.context("writing the comparison")
 }
 
 /// Records which models a route may fall back to by this comparison. A pair below `--at-least` is removed
@@ -317,7 +336,7 @@ async fn record(
     asked: &[ModelBatch],
     comparison: &Comparison,
     at_least: Option<f64>,
-    output: &str,
+    output: &Location,
 ) -> anyhow::Result<()> {
     let mut questions: BTreeMap<&ModelId, StatedQuestion> = BTreeMap::new();
     for one in asked {
@@ -328,8 +347,7 @@ async fn record(
     }
     let question = questions.values().next().cloned().map(StatedQuestion::of_any_model);
     let Some(question) = question else { return Ok(()) };
-    let output = services.storage.resolve(output).context("output")?;
-    let mut known = Comparisons::read(&output, question.fingerprint()).await?;
+    let mut known = Comparisons::read(output, question.fingerprint()).await?;
     let to_truth = |model: &ModelId| {
         let seen = comparison.models.iter().find(|seen| seen.model == *model);
         seen.and_then(|seen| seen.agreement.as_ref())
@@ -353,7 +371,7 @@ async fn record(
             false => known.remove(&models),
         }
     }
-    Ok(known.write(&output, &question).await?)
+    Ok(known.write(output, &question).await?)
 }
 
 fn enough(comparison: &Comparison, at_least: f64) -> Outcome {

@@ -1,5 +1,7 @@
 //! `tidegate dashboard`.
 
+use std::net::SocketAddr;
+
 use crate::{config::Config, signal};
 
 use super::{
@@ -14,8 +16,12 @@ const USUAL: &str = "127.0.0.1:9465";
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The address and port [default: dashboard.listen, else 127.0.0.1:9465]
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<std::net::SocketAddr>,
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    listen: Option<SocketAddr>,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("write an address and a port such as {USUAL}"))
 }
 
 pub(super) async fn run(args: Args, mut config: Config) -> anyhow::Result<Outcome> {

@@ -48,6 +48,7 @@ pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
 
 pub(super) async fn door(config: &Config) -> anyhow::Result<Outcome> {
     let telemetry = telemetry::start(config.worker.metrics_address()).await;
+    worker::keep_private(config);
     let door = Serve::bind(config).await?;
     Box::pin(door.run(&telemetry, signal::stop())).await?;
     Ok(Outcome::Done)
@@ -225,11 +226,15 @@ pub(super) struct SimulatorArgs {
     #[arg(long, value_name = "N", default_value_t = 8089)]
     port: u16,
     /// The address to listen on; 0.0.0.0 for every interface
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = host)]
     host: IpAddr,
     /// The simulator's configuration: limits, latency and faults [default: none of them]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+}
+
+fn host(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "write an address such as 127.0.0.1".to_owned())
 }
 
 pub(super) async fn simulator(args: SimulatorArgs) -> anyhow::Result<Outcome> {

@@ -112,6 +112,7 @@ async fn runs_already(temporal: &Temporal, id: &str, batch: &Batch) -> anyhow::R
 /// Estimates on this machine with its configuration, which should equal the workers'.
 async fn dry_run(args: &Args, job: &Job, config: &Config) -> anyhow::Result<Outcome> {
     let services = worker::services_without_providers(config)?;
+    output::print_message("reading the whole source for the estimate; nothing is started");
     let forecast = plan::forecast(&services, job).await?;
     let over = forecast.check(job.budget_usd);
     if args.json {

@@ -110,6 +110,17 @@ async fn models_are_asked_about_one_sample_and_compared() {
             ["compare", MODEL, other, &source, "-o", &output, "-i", "Sum up.", "--sample", "10"];
         tidegate(&fleet, &[&words, more].concat()).await
     };
+    let theirs = fleet.path("compared/comparison.json");
+    std::fs::create_dir(fleet.path("compared")).unwrap();
+    std::fs::write(&theirs, "mine").unwrap();
+    let refused = compare(&[]).await;
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("holds comparison.json"), "{}", text(&refused.stderr));
+    assert_eq!(
+        (std::fs::read_to_string(&theirs).unwrap(), fleet.account().requests),
+        ("mine".to_owned(), 0)
+    );
+    std::fs::remove_file(&theirs).unwrap();
     let first = compare(&["--json"]).await;
     assert_eq!(first.status.code(), Some(0), "{}", text(&first.stderr));
     let told: Value = serde_json::from_slice(&first.stdout).unwrap();

@@ -209,6 +209,8 @@ async fn a_forecast_prices_the_share_that_went_on() {
         ];
         let ran = tidegate(&fleet, &[&words, more].concat()).await;
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        let tells = said.contains("reading the whole source for the estimate");
+        assert_eq!(tells, more == ["--dry-run"], "{said}");
         serde_json::from_slice::<Value>(&ran.stdout).unwrap_or_else(|_| panic!("{said}"))
     };
     let usd = |forecast: &Value| {

@@ -5,7 +5,7 @@ use std::{io::Read as _, path::Path};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, MODEL, fleet};
+use crate::fleet::{Fleet, MODEL, assert_is_private, fleet};
 
 /// This word is in every document, and so in every text that quotes one.
 const WORD: &str = "Zwischenahn";
@@ -80,6 +80,7 @@ async fn no_word_of_a_document_reaches_temporal() {
         }
         assert!(!seen.contains(WORD), "{}", around(&seen, WORD));
         assert!(!seen.contains("sk-simulated-secret"));
+        assert_is_private(&fleet.path(id));
         for (document, result) in fleet.results(id) {
             let answer = result["answer"]
                 .as_str()

@@ -51,6 +51,20 @@ pub fn private_folder() -> (TempDir, String) {
     (folder, uri)
 }
 
+/// Checks that a folder and all in it can be read by its user alone.
+pub fn assert_is_private(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let is_folder = path.is_dir();
+    let mode = path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, if is_folder { 0o700 } else { 0o600 }, "{}", path.display());
+    if is_folder {
+        std::fs::read_dir(path)
+            .unwrap()
+            .for_each(|entry| assert_is_private(&entry.unwrap().path()));
+    }
+}
+
 pub struct Fleet {
     pub temporal: &'static Temporal,
     /// The fleet's own namespace in Temporal.
