@@ -2,6 +2,8 @@
 
 use std::{io, time::Duration};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 /// Time at the program's end for threads that read or write files.
 const BLOCKING_END: Duration = Duration::from_secs(2);
 
@@ -11,10 +13,21 @@ const BLOCKING_END: Duration = Duration::from_secs(2);
 /// # Errors
 /// If no threads can be started.
 pub fn run<T>(work: impl Future<Output = T>) -> io::Result<T> {
+    let _ = open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(work);
     runtime.shutdown_timeout(BLOCKING_END);
     Ok(ended)
+}
+
+/// Raises the number of files and connections that this process may have open to what the system grants it,
+/// and returns it; `None` if it has no limit.
+pub(crate) fn open_files() -> Option<u64> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        Ok(()) => maximum,
+        Err(_) => current,
+    }
 }
 
 #[cfg(test)]

@@ -46,6 +46,7 @@ use self::{door::Door, keys::Keys, wait::LONGEST_WAIT};
 use crate::{
     config::{Config, duration::HumanDuration},
     listener::{self, Bounds},
+    runtime,
     telemetry::Telemetry,
     worker::{
         self,
@@ -119,7 +120,10 @@ impl Serve {
             ((identity.as_str(), QUEUE), WorkerFacts { slots: 0, ..worker::about(&config) });
         let upkeep = upkeep(&config, &door.services, place, about, (&ended, &outdated))?;
         let stop = CancellationToken::new();
-        let bounds = Bounds { connections: CONNECTIONS, tls, stop: stop.clone() };
+        // A call has a second connection, to its provider; a third of the files is for everything else.
+        let files = runtime::open_files().and_then(|files| usize::try_from(files / 3).ok());
+        let connections = files.map_or(CONNECTIONS, |files| files.min(CONNECTIONS));
+        let bounds = Bounds { connections, tls, stop: stop.clone() };
         let serving = listener::serve_within(listener, server::router(&door), bounds);
         let watch = async {
             tokio::select! {

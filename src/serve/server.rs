@@ -79,7 +79,9 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
         _ => {}
     }
     let Some(holder) = door.keys.holder(&headers) else {
-        return Problem::no_key().response(form);
+        let (problem, line) = (Problem::no_key(), AccessLine::new(known_path(&method, path), ""));
+        line.record_answer(problem.status, None);
+        return problem.response(form);
     };
     if let Some(route) = batches::Endpoint::from_request(&method, path) {
         return batches::answer(&door, &holder, route, request).await;
@@ -104,6 +106,13 @@ fn model_in_path(path: &str) -> Option<Option<&str>> {
         "" => Some(None),
         rest => Some(Some(rest.strip_prefix('/')?)),
     }
+}
+
+/// The path as log and metrics name it; all paths that the door does not have are one.
+fn known_path(method: &Method, path: &str) -> &'static str {
+    let of_batches = batches::Endpoint::from_request(method, path).map(|endpoint| endpoint.path());
+    let of_models = || model_in_path(path).map(|_| MODELS);
+    of_batches.or_else(|| Operation::at(path).map(Operation::path)).or_else(of_models).unwrap_or("")
 }
 
 /// The methods that a path takes.

@@ -32,7 +32,7 @@ use std::{collections::HashMap, sync::Arc};
 use axum::{
     Json,
     extract::Request,
-    http::{HeaderMap, StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse as _, Response},
 };
 use serde_json::Value;
@@ -80,7 +80,6 @@ async fn answer_endpoint(
     let place = KeyFolder::new(files, holder);
     let query = request.uri().query().unwrap_or_default().as_bytes();
     let query: HashMap<String, String> = url::form_urlencoded::parse(query).into_owned().collect();
-    let base = base(door, request.headers());
     match route {
         Endpoint::Upload => {
             let keep = *door.config.serve.keep_files;
@@ -102,16 +101,16 @@ async fn answer_endpoint(
         }
         Endpoint::CreateMessages => {
             let (parts, body) = request.into_parts();
-            messages::create(door, holder, &place, (&parts.headers, body), &base).await
+            messages::create(door, holder, &place, (&parts.headers, body)).await
         }
-        Endpoint::Batches(kind) => list(door, &place, &query, *kind, &base).await,
+        Endpoint::Batches(kind) => list(door, &place, &query, *kind).await,
         Endpoint::Batch(kind, id) => {
             let batch = batch_status::find(door, &place, check_id(*kind, id)?).await?;
-            Ok(Json(to_json(*kind, &batch, &base)).into_response())
+            Ok(Json(to_json(*kind, &batch)).into_response())
         }
         Endpoint::Cancel(kind, id) => {
             let batch = batch_status::find(door, &place, check_id(*kind, id)?).await?;
-            Ok(Json(to_json(*kind, &batch.stop(door, &place).await?, &base)).into_response())
+            Ok(Json(to_json(*kind, &batch.stop(door, &place).await?)).into_response())
         }
         Endpoint::Results(id) => {
             messages::results(door, &place, check_id(Kind::MessageBatch, id)?).await
@@ -128,7 +127,6 @@ async fn list(
     place: &KeyFolder,
     query: &HashMap<String, String>,
     kind: Kind,
-    base: &str,
 ) -> Result<Response, Problem> {
     let (form, most) = match kind {
         Kind::MessageBatch => (Form::Anthropic, ANTHROPIC_LIMIT),
@@ -136,14 +134,14 @@ async fn list(
     };
     let wanted = ListQuery::read(query, (DEFAULT_LIMIT, most), |id| kind.is_id(id))?;
     let (batches, has_more) = batch_status::list(door, place, kind, &wanted).await?;
-    let data: Vec<Value> = batches.iter().map(|batch| to_json(kind, batch, base)).collect();
+    let data: Vec<Value> = batches.iter().map(|batch| to_json(kind, batch)).collect();
     Ok(list_query::page(form, &data, has_more))
 }
 
 /// A batch in the form of its dialect.
-fn to_json(kind: Kind, batch: &Batch, base: &str) -> Value {
+fn to_json(kind: Kind, batch: &Batch) -> Value {
     match kind {
-        Kind::MessageBatch => messages::to_json(batch, base),
+        Kind::MessageBatch => messages::to_json(batch),
         Kind::Batch | Kind::File => openai::to_json(batch),
     }
 }
@@ -151,13 +149,4 @@ fn to_json(kind: Kind, batch: &Batch, base: &str) -> Value {
 /// Checks an id: no other text becomes part of a storage path.
 fn check_id(kind: Kind, id: &str) -> Result<&str, Problem> {
     if kind.is_id(id) { Ok(id) } else { Err(batch_status::no_batch(id)) }
-}
-
-/// The address under which the client reached the door.
-fn base(door: &Door, headers: &HeaderMap) -> String {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let scheme = if door.config.serve.tls_certificate_file.is_some() { "https" } else { "http" };
-    let scheme = text("x-forwarded-proto").filter(|it| *it == "https").unwrap_or(scheme);
-    let host = text(header::HOST.as_str()).map_or_else(|| door.bound.to_string(), str::to_owned);
-    format!("{scheme}://{host}")
 }

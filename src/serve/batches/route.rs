@@ -49,7 +49,7 @@ impl Endpoint {
     }
 
     /// The path for the log, without the id.
-    pub(super) fn path(&self) -> &'static str {
+    pub(in crate::serve) fn path(&self) -> &'static str {
         match self {
             Self::Upload | Self::Files => "/v1/files",
             Self::File(_) | Self::DeleteFile(_) => "/v1/files/{id}",

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tidegate_activities::storage::Error;
+use tidegate_activities::storage::{Error, Location};
 
 use super::{
     batch::BatchRequest,
@@ -26,12 +26,9 @@ pub(in crate::serve) async fn sweep(door: &Door) {
     loop {
         for holder in door.keys.all() {
             let place = KeyFolder::new(files, holder);
-            if let Err(error) = sweep_old(&place, *door.config.serve.keep_files).await {
-                tracing::warn!(%error, key = holder.name, "files that are old enough to go stay");
-            }
-            if let Err(problem) = sweep_expired(door, &place).await {
+            if let Err(problem) = sweep_folder(door, &place).await {
                 let why = problem.message;
-                tracing::warn!(why, key = holder.name, "files that have expired stay");
+                tracing::warn!(why, key = holder.name, "files that are old enough to go stay");
             }
         }
         // A random delay keeps replicas apart.
@@ -39,42 +36,44 @@ pub(in crate::serve) async fn sweep(door: &Door) {
     }
 }
 
-async fn sweep_old(place: &KeyFolder, keep: Duration) -> Result<(), Error> {
-    let is_old = |name: &str, keep: Duration| {
-        let age = creation_time(name).and_then(|made| SystemTime::now().duration_since(made).ok());
-        age.is_some_and(|age| age > keep)
-    };
-    let files = place.files();
-    // This also removes interrupted uploads.
-    for name in files.names().await?.iter().filter(|name| is_old(name, keep)) {
-        files.child(name).delete().await?;
-    }
-    let batches: BTreeSet<String> = place
-        .batches()
-        .names()
-        .await?
-        .into_iter()
-        .filter_map(|name| Some(name.split_once('.')?.0.to_owned()))
-        .filter(|id| Kind::Batch.is_id(id) || Kind::MessageBatch.is_id(id))
-        .collect();
-    for id in batches.iter().filter(|id| is_old(id, keep)) {
-        // A batch without a report still runs: it gets twice the time, and expires before that.
-        let has_ended = place.report(id).stamp().await?.is_some();
-        if has_ended || is_old(id, keep.saturating_mul(2)) {
-            place.remove(id).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Removes files whose shorter time, set by the client, has passed. A description that cannot be
-/// read keeps its own file only.
-async fn sweep_expired(door: &Door, place: &KeyFolder) -> Result<(), Problem> {
+async fn sweep_folder(door: &Door, place: &KeyFolder) -> Result<(), Problem> {
+    sweep_old(door, place).await?;
+    // A description that cannot be read keeps its own file only.
     for id in KeyFolder::ids(&place.files(), Kind::File).await? {
         warn_if_kept(&id, remove_expired_file(door, place, &id).await);
     }
     for id in KeyFolder::ids(&place.batches(), Kind::Batch).await? {
         warn_if_kept(&id, remove_expired_output(door, place, &id).await);
+    }
+    Ok(())
+}
+
+/// Removes what has been kept for `serve.keep-files`.
+async fn sweep_old(door: &Door, place: &KeyFolder) -> Result<(), Problem> {
+    let keep = *door.config.serve.keep_files;
+    let is_old = |name: &str, keep: Duration| {
+        let age = creation_time(name).and_then(|made| SystemTime::now().duration_since(made).ok());
+        age.is_some_and(|age| age > keep)
+    };
+    let old_ids = async |folder: Location| {
+        folder.remove_unfinished(|name| is_old(name, keep)).await?;
+        let names = folder.names().await?.into_iter().filter(|name| is_old(name, keep));
+        let ids = names.filter_map(|name| Some(name.split_once('.')?.0.to_owned()));
+        Ok::<BTreeSet<String>, Error>(ids.collect())
+    };
+    // This also removes the contents of interrupted uploads, which have no description.
+    for id in old_ids(place.files()).await? {
+        remove_unused_file(door, place, &id).await?;
+    }
+    for id in old_ids(place.batches()).await? {
+        if !Kind::Batch.is_id(&id) && !Kind::MessageBatch.is_id(&id) {
+            continue;
+        }
+        // A batch without a report still runs: it gets twice the time, and expires before that.
+        let has_ended = place.report(&id).stamp().await?.is_some();
+        if has_ended || is_old(&id, keep.saturating_mul(2)) {
+            place.remove(&id).await?;
+        }
     }
     Ok(())
 }
@@ -85,15 +84,21 @@ fn warn_if_kept(id: &str, removed: Result<(), Problem>) {
     }
 }
 
-/// Removes a file unless a running batch reads it.
+/// Removes a file whose shorter time, set by the client, has passed.
 async fn remove_expired_file(door: &Door, place: &KeyFolder, id: &str) -> Result<(), Problem> {
     let file = key_folder::read::<File>(&place.file(id)).await?;
-    if file.is_some_and(|file| expiry::has_passed(file.expires_at))
-        && check_unused(door, place, id).await.is_ok()
-    {
-        file::remove(place, id).await?;
+    match file.is_some_and(|file| expiry::has_passed(file.expires_at)) {
+        true => remove_unused_file(door, place, id).await,
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// Removes a file unless a running batch reads it.
+async fn remove_unused_file(door: &Door, place: &KeyFolder, id: &str) -> Result<(), Problem> {
+    match check_unused(door, place, id).await {
+        Ok(()) => file::remove(place, id).await,
+        Err(_) => Ok(()),
+    }
 }
 
 /// Removes the output files of a batch that has ended.

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use tidegate_types::ModelId;
+use tokio::io::AsyncWriteExt as _;
 
 use super::{
     vendor::{RawVendor, Reply},
     *,
 };
-use crate::fleet::free_address;
+use crate::fleet::{assert_is_private, free_address};
 
 const LIMITS: &str = "rpm = 6000\ntpm = 1_000_000";
 const DELTA: &str = r#"data: {"choices":[{"index":0,"delta":{"content":"12345678"}}]}"#;
@@ -99,6 +100,10 @@ async fn a_call_whose_client_hangs_up_is_told_as_499() {
     while doors.http.get(format!("{url}/readyz")).send().await.is_err() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    for path in ["/v1/chat/completions", "/v1/batches/batch_1/cancel", "/v1/secret-of-a-client"] {
+        let wrong = doors.http.post(format!("{url}{path}")).bearer_auth("wrong").send().await;
+        assert_eq!(wrong.unwrap().status(), 401);
+    }
     let call = doors.http.post(format!("{url}/v1/chat/completions")).bearer_auth(KEY);
     let call = call.json(&chat("hi", json!({}))).timeout(Duration::from_secs(1));
     assert!(call.send().await.unwrap_err().is_timeout());
@@ -116,8 +121,65 @@ async fn a_call_whose_client_hangs_up_is_told_as_499() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let log = std::fs::read_to_string(&log).unwrap();
-    let line = log.lines().find(|line| line.contains("tidegate::access")).unwrap();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("tidegate::access")).collect();
+    let [wrong @ .., line] = lines.as_slice() else { panic!("{log}") };
+    for (line, path) in wrong.iter().zip(["/v1/chat/completions", "/v1/batches/{id}/cancel", ""]) {
+        assert!(line.contains("401") && line.contains(&format!("\"{path}\"")), "{line}");
+    }
+    assert!(wrong.len() == 3 && !log.contains("secret-of-a-client"), "{log}");
     assert!(line.contains("499") && line.contains("openai:m") && line.contains("web"), "{line}");
+    door.kill().await.unwrap();
+    doors.stop().await;
+}
+
+/// The process may have few files open. Clients that send half a request get none of those that calls
+/// need; and what a client stores is its user's alone.
+#[tokio::test]
+async fn half_sent_requests_leave_files_for_calls() {
+    const FILES: usize = 256;
+    let vendor = RawVendor::start(|_| Reply::json(200, "{\"choices\":[]}")).await;
+    let settings = provider("openai", &vendor.url, LIMITS);
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().canonicalize().unwrap().join("files");
+    let serve = format!("files = \"file://{}\"", path.display());
+    let Some(doors) = Doors::start_with(&serve, &settings).await else { return };
+    let address = free_address();
+    let script = format!("umask 022; ulimit -n {FILES}; exec \"$0\" \"$@\"");
+    let mut door = tokio::process::Command::new("/bin/sh")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_tidegate"), "--config"])
+        .arg(doors.folder.path().join("tidegate.toml"))
+        .arg("serve")
+        .env("TIDEGATE_SERVE__LISTEN", &address)
+        .env("TIDEGATE_WORKER__METRICS_LISTEN", "off")
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let url = format!("http://{address}");
+    while doors.http.get(format!("{url}/readyz")).send().await.is_err() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let call = async || {
+        let call = doors.http.post(format!("{url}/v1/chat/completions")).bearer_auth(KEY);
+        let answer = call.json(&chat("hi", json!({}))).send().await.unwrap();
+        answer.text().await.unwrap()
+    };
+    // This client's connection stays open.
+    assert_eq!(call().await, "{\"choices\":[]}");
+    let mut half = Vec::new();
+    for _ in 0..2 * FILES {
+        let mut client = tokio::net::TcpStream::connect(&address).await.unwrap();
+        client.write_all(b"POST /v1/chat/completions HTTP/1.1\r\n").await.unwrap();
+        half.push(client);
+    }
+    assert_eq!(call().await, "{\"choices\":[]}");
+    drop(half);
+
+    let upload = doors.upload(super::files::form(&[("purpose", "batch")], "{}"));
+    let (client, upload) = upload.build_split();
+    let mut upload = upload.unwrap();
+    *upload.url_mut() = format!("{url}/v1/files").parse().unwrap();
+    assert_eq!(client.execute(upload).await.unwrap().status(), 200);
+    assert_is_private(&path);
     door.kill().await.unwrap();
     doors.stop().await;
 }

@@ -156,6 +156,41 @@ async fn a_file_that_breaks_off_is_not_there() {
     doors.stop().await;
 }
 
+/// Whether a batch still runs is not known here, without a Temporal server.
+#[tokio::test]
+async fn an_old_file_goes_unless_a_batch_may_read_it() {
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().canonicalize().unwrap();
+    let write = |name: &str, content: &Value| {
+        let file = path.join("web").join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, content.to_string()).unwrap();
+        file
+    };
+    let now = chrono::Utc::now().timestamp_millis();
+    let id = |millis: i64, number: u8| format!("{millis:012x}{number:020x}");
+    let upload = |number: u8| {
+        let id = format!("file-{}", id(1, number));
+        let told = json!({"id": id, "bytes": 3, "created_at": 1, "filename": "in.jsonl", "purpose": "batch", "lines": 1, "objects": 1, "models": {}});
+        [write(&format!("files/{id}.jsonl"), &json!({})), write(&format!("files/{id}.json"), &told)]
+    };
+    let (read, unused) = (upload(1), upload(2));
+    let batch = format!("batch_{}", id(now, 3));
+    let asked = json!({"id": batch, "endpoint": "/v1/chat/completions", "file": format!("file-{}", id(1, 1)), "window": "24h", "created_at": now / 1000, "expires_at": now / 1000 + 86_400, "total": 1});
+    write(&format!("batches/{batch}.json"), &asked);
+    let broken_off = write(&format!("files/file-{}.jsonl#1", id(1, 4)), &json!({}));
+    let under_way = write(&format!("files/file-{}.jsonl#1", id(now, 5)), &json!({}));
+    let serve = format!("files = \"file://{}\"", path.display());
+    let Some(doors) = Doors::start_with(&serve, "").await else { return };
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while unused.iter().chain([&broken_off]).any(|file| file.exists()) {
+        assert!(std::time::Instant::now() < deadline, "they are removed");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(read.iter().chain([&under_way]).all(|file| file.exists()), "they stay");
+    doors.stop().await;
+}
+
 #[tokio::test]
 async fn a_file_goes_when_its_author_wants() {
     let files = tempfile::tempdir().unwrap();
