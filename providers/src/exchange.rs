@@ -462,8 +462,45 @@ fn root_cause(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tokio::io::AsyncWriteExt as _;
 
+    use super::*;
     use crate::testing;
+
+    /// The lines of a server that sends these pieces.
+    async fn lines(pieces: impl Iterator<Item = &'static [u8]> + Send + 'static) -> Lines {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut client, _) = listener.accept().await.unwrap();
+            client.readable().await.unwrap();
+            client.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").await.unwrap();
+            for piece in pieces {
+                if client.write_all(piece).await.is_err() {
+                    break;
+                }
+            }
+            client.shutdown().await
+        });
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Lines::new(http.get(url).send().await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn lines_are_read_one_by_one_and_none_without_end() {
+        let mut lines_of_two = lines([&b"\n{\"a\""[..], b":1}\n\n \n", b"last"].into_iter()).await;
+        let mut read = Vec::new();
+        while let Some(line) = lines_of_two.next().await.unwrap() {
+            read.push(line.trim_ascii_end().to_vec());
+        }
+        assert_eq!(read, [&b"{\"a\":1}"[..], b"last"]);
+
+        const PIECE: &[u8] = &[b'x'; 1 << 20];
+        let mut endless = lines(std::iter::repeat(PIECE)).await;
+        let why = endless.next().await.unwrap_err();
+        assert_eq!(why, "a line is longer than any answer can be");
+        assert!(endless.read.len() <= MAX_ANSWER_BYTES + PIECE.len(), "{}", endless.read.len());
+    }
 
     #[test]
     fn a_body_that_is_not_utf_8_is_read_in_its_charset() {

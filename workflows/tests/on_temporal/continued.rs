@@ -155,6 +155,35 @@ async fn a_pause_is_carried_into_the_next_run_of_a_batch() {
     .await;
 }
 
+/// A batch of one shard, which it processes itself. Its run ends when the flag of its pause is cleared;
+/// until then a signal still counts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_resume_while_the_flag_is_cleared_is_carried_into_the_next_run() {
+    let (gate, clear) = (Gate::default(), Gate::default());
+    let first = gate.clone();
+    let fake = Fake::new(80, 80, move |task| {
+        if task.index == 0 { Act::Wait(first.clone()) } else { Act::Succeed(outcome()) }
+    });
+    with_worker(short_histories(), fake.with_a_flag_that_is_cleared_at(&clear), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
+        until("only the first document is in flight", async || {
+            let totals = batch.shard_totals(0).await;
+            totals.ended() > 1 && totals.in_flight == 1
+        })
+        .await;
+        batch.pause().await;
+        rig.fake.until("the flag is raised", |calls| calls.marks == [true]).await;
+        gate.open();
+        rig.fake.until("the flag is being cleared", |calls| calls.marks == [true, false]).await;
+        batch.resume().await;
+        clear.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 80);
+        assert!(has_continued(&batch.history().await));
+        assert_each_once(&rig.fake.calls(), 1, 80);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signals_that_meet_the_change_of_runs_do_no_harm() {
     with_worker(short_histories(), Fake::willing(180, 30), async |rig| {

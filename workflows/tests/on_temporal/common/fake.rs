@@ -112,6 +112,7 @@ pub struct Fake {
     never_sure: bool,
     submission_gate: Option<Gate>,
     flag_gate: Option<Gate>,
+    clear_gate: Option<Gate>,
     finished: Option<Finished>,
     script: Arc<Script>,
     part_script: Arc<PartScript>,
@@ -173,6 +174,7 @@ impl Fake {
             never_sure: false,
             submission_gate: None,
             flag_gate: None,
+            clear_gate: None,
             finished: None,
             script: Arc::new(script),
             part_script: Arc::new(|task| {
@@ -234,6 +236,11 @@ impl Fake {
     /// Writes the paused flag only when the gate lets it through; clears it at once.
     pub fn with_a_flag_that_waits(self, gate: &Gate) -> Self {
         Self { flag_gate: Some(gate.clone()), ..self }
+    }
+
+    /// Clears the paused flag only when the gate lets it through; writes it at once.
+    pub fn with_a_flag_that_is_cleared_at(self, gate: &Gate) -> Self {
+        Self { clear_gate: Some(gate.clone()), ..self }
     }
 
     /// Adds pages of the plan, with their documents, which wait at this gate; `None` is a page that
@@ -477,7 +484,8 @@ impl Fake {
         mark: MarkPaused,
     ) -> Result<(), ActivityError> {
         self.note(|calls| calls.marks.push(mark.paused));
-        match self.flag_gate.as_ref().filter(|_| mark.paused) {
+        let gate = if mark.paused { &self.flag_gate } else { &self.clear_gate };
+        match gate {
             Some(gate) => wait(&ctx, gate).await,
             None => Ok(()),
         }
