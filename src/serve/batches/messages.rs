@@ -31,6 +31,7 @@ pub(super) async fn create(
     holder: &Holder,
     place: &KeyFolder,
     (headers, body): (&HeaderMap, Body),
+    base: &str,
 ) -> Result<Response, Problem> {
     let lane = batch::choose_lane(holder, WINDOW, None, &door.lanes)?;
     let mode = batch::read_mode(headers, None)?;
@@ -50,7 +51,7 @@ pub(super) async fn create(
         }
     };
     let batch = batch_status::find(door, place, &asked.id).await?;
-    Ok(Json(to_json(&batch)).into_response())
+    Ok(Json(to_json(&batch, base)).into_response())
 }
 
 /// `GET /v1/messages/batches/{id}/results`.
@@ -74,10 +75,8 @@ pub(super) async fn delete(door: &Door, place: &KeyFolder, id: &str) -> Result<R
     Ok(Json(json!({"id": id, "type": "message_batch_deleted"})).into_response())
 }
 
-/// Writes it in Anthropic's form: counts of results appear when the batch has ended. The address of the
-/// results is relative: a client adds it to the address under which it knows the door, and only the client
-/// knows the proxies between them.
-pub(super) fn to_json(batch: &Batch) -> Value {
+/// Writes it in Anthropic's form: counts of results appear when the batch has ended.
+pub(super) fn to_json(batch: &Batch, base: &str) -> Value {
     let Batch { asked, stopping_at, course: Course { state, counts, ended_at, .. } } = batch;
     let has_ended = state.has_ended();
     let status = match state {
@@ -91,7 +90,7 @@ pub(super) fn to_json(batch: &Batch) -> Value {
         State::Failed => asked.total,
         _ => counts.errored,
     };
-    let results = format!("/v1/messages/batches/{}/results", asked.id);
+    let results = format!("{base}/v1/messages/batches/{}/results", asked.id);
     json!({
         "id": asked.id,
         "type": "message_batch",

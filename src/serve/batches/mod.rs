@@ -32,7 +32,7 @@ use std::{collections::HashMap, sync::Arc};
 use axum::{
     Json,
     extract::Request,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use serde_json::Value;
@@ -80,6 +80,7 @@ async fn answer_endpoint(
     let place = KeyFolder::new(files, holder);
     let query = request.uri().query().unwrap_or_default().as_bytes();
     let query: HashMap<String, String> = url::form_urlencoded::parse(query).into_owned().collect();
+    let base = base(door, request.headers());
     match route {
         Endpoint::Upload => {
             let keep = *door.config.serve.keep_files;
@@ -101,16 +102,16 @@ async fn answer_endpoint(
         }
         Endpoint::CreateMessages => {
             let (parts, body) = request.into_parts();
-            messages::create(door, holder, &place, (&parts.headers, body)).await
+            messages::create(door, holder, &place, (&parts.headers, body), &base).await
         }
-        Endpoint::Batches(kind) => list(door, &place, &query, *kind).await,
+        Endpoint::Batches(kind) => list(door, &place, &query, *kind, &base).await,
         Endpoint::Batch(kind, id) => {
             let batch = batch_status::find(door, &place, check_id(*kind, id)?).await?;
-            Ok(Json(to_json(*kind, &batch)).into_response())
+            Ok(Json(to_json(*kind, &batch, &base)).into_response())
         }
         Endpoint::Cancel(kind, id) => {
             let batch = batch_status::find(door, &place, check_id(*kind, id)?).await?;
-            Ok(Json(to_json(*kind, &batch.stop(door, &place).await?)).into_response())
+            Ok(Json(to_json(*kind, &batch.stop(door, &place).await?, &base)).into_response())
         }
         Endpoint::Results(id) => {
             messages::results(door, &place, check_id(Kind::MessageBatch, id)?).await
@@ -127,6 +128,7 @@ async fn list(
     place: &KeyFolder,
     query: &HashMap<String, String>,
     kind: Kind,
+    base: &str,
 ) -> Result<Response, Problem> {
     let (form, most) = match kind {
         Kind::MessageBatch => (Form::Anthropic, ANTHROPIC_LIMIT),
@@ -134,14 +136,14 @@ async fn list(
     };
     let wanted = ListQuery::read(query, (DEFAULT_LIMIT, most), |id| kind.is_id(id))?;
     let (batches, has_more) = batch_status::list(door, place, kind, &wanted).await?;
-    let data: Vec<Value> = batches.iter().map(|batch| to_json(kind, batch)).collect();
+    let data: Vec<Value> = batches.iter().map(|batch| to_json(kind, batch, base)).collect();
     Ok(list_query::page(form, &data, has_more))
 }
 
 /// A batch in the form of its dialect.
-fn to_json(kind: Kind, batch: &Batch) -> Value {
+fn to_json(kind: Kind, batch: &Batch, base: &str) -> Value {
     match kind {
-        Kind::MessageBatch => messages::to_json(batch),
+        Kind::MessageBatch => messages::to_json(batch, base),
         Kind::Batch | Kind::File => openai::to_json(batch),
     }
 }
@@ -149,4 +151,48 @@ fn to_json(kind: Kind, batch: &Batch) -> Value {
 /// Checks an id: no other text becomes part of a storage path.
 fn check_id(kind: Kind, id: &str) -> Result<&str, Problem> {
     if kind.is_id(id) { Ok(id) } else { Err(batch_status::no_batch(id)) }
+}
+
+/// The address under which the client reached the door, or the first proxy before it.
+fn base(door: &Door, headers: &HeaderMap) -> String {
+    let has_tls = door.config.serve.tls_certificate_file.is_some();
+    base_of(headers, if has_tls { "https" } else { "http" }, &door.bound.to_string())
+}
+
+fn base_of(headers: &HeaderMap, scheme: &str, bound: &str) -> String {
+    // Several proxies append to the list: the first value is the client's.
+    let first = |name: &str| {
+        let value = headers.get(name)?.to_str().ok()?;
+        value.split(',').next().map(str::trim).filter(|it| !it.is_empty())
+    };
+    let scheme = first("x-forwarded-proto").filter(|it| *it == "https").unwrap_or(scheme);
+    let host = first("x-forwarded-host").or_else(|| first(header::HOST.as_str()));
+    let prefix = first("x-forwarded-prefix").unwrap_or_default().trim_matches('/');
+    let address = format!("{scheme}://{}", host.unwrap_or(bound));
+    if prefix.is_empty() { address } else { format!("{address}/{prefix}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_the_one_that_the_client_knows() {
+        let base = |given: &[(&'static str, &'static str)]| {
+            let headers = given.iter().map(|(name, value)| {
+                (name.parse().unwrap(), header::HeaderValue::from_static(value))
+            });
+            base_of(&headers.collect(), "http", "127.0.0.1:9")
+        };
+        assert_eq!(base(&[]), "http://127.0.0.1:9");
+        assert_eq!(base(&[("host", "door:80")]), "http://door:80");
+        let proxied = [
+            ("host", "10.0.0.7:9"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "llm.example.com, inner.example.com"),
+        ];
+        assert_eq!(base(&proxied), "https://llm.example.com");
+        let under = [("x-forwarded-host", "example.com"), ("x-forwarded-prefix", "/llm/")];
+        assert_eq!(base(&under), "http://example.com/llm");
+    }
 }
