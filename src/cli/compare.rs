@@ -2,6 +2,7 @@
 
 mod comparison;
 mod judge;
+mod model_batch;
 mod show;
 
 use std::collections::BTreeMap;
@@ -25,19 +26,15 @@ use tidegate_calls::worker_status::worker_statuses;
 use tidegate_types::{FailureType, ModelId};
 use tidegate_workflows::{
     contract::{Job, Progress},
-    input::{self, BatchInput},
+    input::BatchInput,
 };
 
-use crate::{
-    config::Config,
-    signal,
-    temporal::{self, Temporal},
-    worker,
-};
+use crate::{config::Config, temporal::Temporal, worker};
 
 use self::{
     comparison::{Comparison, Judged, ModelResult, Pair},
     judge::{Judging, pairs_of},
+    model_batch::ModelBatch,
 };
 use super::{
     agreement,
@@ -45,9 +42,8 @@ use super::{
     batch_report::BatchReport,
     exit::{Outcome, usage},
     fleet::Fleet,
-    follow::completed,
-    keys, output, paths,
-    sample_report::{self, Answered},
+    keys, output,
+    sample_report::Answered,
 };
 
 /// The default number of documents in a comparison.
@@ -70,50 +66,6 @@ pub(super) struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-}
-
-/// The batch of one model.
-struct ModelBatch {
-    model: ModelId,
-    id: String,
-    input: BatchInput,
-    job: Job,
-}
-
-impl ModelBatch {
-    fn new(model: ModelId, input: BatchInput) -> anyhow::Result<Self> {
-        let job = input::parse(&temporal::json(&input)).map_err(usage)?.job;
-        let source = input.source.as_deref().unwrap_or_default();
-        let id = paths::batch_id(source, chrono::Utc::now(), rand::random());
-        Ok(Self { model, id, input, job })
-    }
-
-    async fn start(&self, temporal: &Temporal) -> anyhow::Result<()> {
-        temporal.start(&self.id, &self.input).await?;
-        let id = output::styled(output::STRONG, &self.id);
-        output::print_message(&format!("{}: batch {id}", self.model));
-        Ok(())
-    }
-
-    /// Follows it to its end; `None` if the user detached.
-    async fn completed(&self, fleet: Fleet<'_>) -> anyhow::Result<Option<Progress>> {
-        let hint = |_: &str| Some("; run the same command to continue it".to_owned());
-        let progress = completed(fleet, &self.id, signal::stop(), hint).await?;
-        if progress.is_none() {
-            output::print_message(
-                "detached; the batches go on. Run the same command later to compare; no answer is bought twice",
-            );
-        }
-        Ok(progress)
-    }
-
-    /// The results in its output.
-    async fn answers(&self, services: &Services) -> anyhow::Result<Vec<Answered>> {
-        let place = services.storage.resolve(&self.job.output).context("output")?;
-        let lines = place.child("results.jsonl").read_if_there().await;
-        let lines = lines.with_context(|| format!("reading the answers of {}", self.model))?;
-        sample_report::lines(&lines.unwrap_or_default())
-    }
 }
 
 /// A line of `disagreements.jsonl`: the answers of two models.
@@ -397,7 +349,7 @@ fn enough(comparison: &Comparison, at_least: f64) -> Outcome {
 mod tests {
     use serde_json::json;
 
-    use super::{judge::compare_answers, *};
+    use super::{super::sample_report, judge::compare_answers, *};
 
     fn result(model: &str, answers: &[(&str, &str)]) -> ModelResult {
         let lines: Vec<String> = answers

@@ -16,8 +16,8 @@ use tidegate_workflows::{contract::Judge, input::BatchInput};
 use crate::cli::{batch_flags, fleet::Fleet, output, sample_report::Answered};
 
 use super::{
-    ModelBatch,
     comparison::{Judged, ModelResult},
+    model_batch::ModelBatch,
 };
 
 #[derive(Debug, clap::Args)]
