@@ -359,13 +359,11 @@ impl Location {
     pub async fn read_at_most(&self, most: u64) -> Result<(Bytes, Stamp), Error> {
         self.wait_for_turn().await?;
         match self.store().get(&self.path).await {
-            Ok(result) if result.meta.size > most => {
-                return Err(Error::Invalid(format!(
-                    "{} has {} bytes now; at most {most} are read",
-                    self.uri(),
-                    result.meta.size
-                )));
-            }
+            Ok(result) if result.meta.size > most => Err(Error::Invalid(format!(
+                "{} has {} bytes now; at most {most} are read",
+                self.uri(),
+                result.meta.size
+            ))),
             Ok(result) => {
                 let stamp = self.stamp_of(result.meta.clone());
                 self.bytes_of(result).await.map(|bytes| (bytes, stamp))

@@ -269,33 +269,6 @@ fn break_parser(program: &std::path::Path) {
     std::fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// The plan lists an archive, and that kills each worker. The batch ends with a sentence, and nothing is
-/// bought.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_kills_its_workers_is_given_up_after_five() {
-    let Some(mut fleet) = fleet("", &settings()).await else { return };
-    fleet.documents(3, 60);
-    let archive = fleet.path("in/killer.txt.gz");
-    // So much is unpacked by the parser's process.
-    let script = format!("head -c 40000000 /dev/zero | gzip > '{}'", archive.display());
-    assert!(std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success());
-    for number in 0..5 {
-        let program = fragile(&mut fleet, &format!("fragile-{number}"));
-        fleet.working().await;
-        break_parser(&program);
-        if number == 0 {
-            fleet.start("killer", &fleet.batch("out")).await;
-        }
-        assert!(!wait_for_exit(&mut fleet, number, 150).await.success(), "it was killed");
-    }
-    fleet.worker();
-    let failed = fleet.result("killer").await.unwrap_err().to_string();
-    assert!(failed.contains("InvalidInput"), "{failed}");
-    assert!(failed.contains("5 workers died during this step; it is not tried again"), "{failed}");
-    assert_eq!(fleet.account().requests, 0);
-    fleet.stop().await;
-}
-
 /// One document kills two workers. The third does not read it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_that_kills_its_readers_is_given_up_after_two() {

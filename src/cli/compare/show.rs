@@ -43,7 +43,7 @@ pub(super) fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> 
     output::print_data(&table.text())?;
     // All models were asked about the same documents.
     let agreement = comparison.models.iter().find_map(|seen| seen.agreement.as_ref());
-    let agreement = agreement.or(comparison.pairs.first().map(|pair| &pair.agreement));
+    let agreement = agreement.or_else(|| comparison.pairs.first().map(|pair| &pair.agreement));
     let notes = agreement.map(Agreement::notes).unwrap_or_default();
     notes.iter().for_each(|note| output::print_message(note));
     if let Some(Judged { model, verdicts, cost_usd, .. }) = &comparison.judge {
