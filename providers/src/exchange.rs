@@ -462,7 +462,7 @@ fn root_cause(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
     use crate::testing;
@@ -473,7 +473,8 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().unwrap());
         tokio::spawn(async move {
             let (mut client, _) = listener.accept().await.unwrap();
-            client.readable().await.unwrap();
+            // An answer before the request is an error of its own.
+            assert!(client.read(&mut [0; 1_024]).await.unwrap() > 0);
             client.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").await.unwrap();
             for piece in pieces {
                 if client.write_all(piece).await.is_err() {
