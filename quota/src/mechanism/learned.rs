@@ -14,8 +14,9 @@ use crate::{
 pub(crate) const REMEMBERED_TEMPLATES: usize = 10_000;
 
 impl Mechanism {
+    /// `None` also while every call used no input: no estimate of nothing is made.
     pub(crate) fn expectation(&self, template: u64) -> Option<Expectation> {
-        let learned = self.learned.get(&template)?;
+        let learned = self.learned.get(&template).filter(|learned| learned.input > 0.0)?;
         Some(Expectation {
             input_ratio: (learned.input / learned.estimated * 1e6).ceil() / 1e6,
             output: whole((learned.output / learned.weight).ceil()),

@@ -92,6 +92,32 @@ proptest! {
     }
 }
 
+async fn both_say_the_same<A: Store + Freezes, B: Store + Freezes>(
+    shared: &Rig<A>,
+    local: &Rig<B>,
+    steps: &[Step],
+) {
+    let (mut tickets, mut twin_tickets) = (vec![None; 120], vec![None; 120]);
+    for step in steps {
+        let said = carry_out(shared, &mut tickets, step).await;
+        assert_eq!(said, carry_out(local, &mut twin_tickets, step).await, "{step:?}");
+    }
+}
+
+/// Else the next call of its template would reserve nothing.
+#[test]
+fn a_call_that_used_nothing_teaches_nothing() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _entered = runtime.enter();
+    let Some(shared) = in_redis(lanes_and_dimensions(), &unique("test")) else { return };
+    let local = in_memory(lanes_and_dimensions());
+    let steps = [
+        Step::Reserve { id: 0, lane: 0, input: 0, output: 0, with_ticket: false },
+        Step::Settle { id: 0, input: 0, output: 0 },
+    ];
+    runtime.block_on(both_say_the_same(&shared, &local, &steps));
+}
+
 /// The meter of a limit that is spent at its own reset, by others' use, leaves a plan that both write.
 #[test]
 fn a_limit_that_is_spent_at_its_reset_leaves_a_plan() {
@@ -108,11 +134,7 @@ fn a_limit_that_is_spent_at_its_reset_leaves_a_plan() {
     runtime.block_on(async {
         shared.settled_down().await;
         local.settled_down().await;
-        let (mut tickets, mut twin_tickets) = (vec![None; 120], vec![None; 120]);
-        for step in &steps {
-            let said = carry_out(&shared, &mut tickets, step).await;
-            assert_eq!(said, carry_out(&local, &mut twin_tickets, step).await, "{step:?}");
-        }
+        both_say_the_same(&shared, &local, &steps).await;
         let capacity = shared.store.inspect(&shared.model).await.unwrap();
         let capacity = capacity.get(Dimension::Combined).plan.unwrap().capacity.value;
         assert!(capacity > 0.0, "{capacity}");
