@@ -21,7 +21,10 @@ use std::{
 use serde_json::json;
 use tidegate_activities::{checkpoints::Checkpoints, output::job::payers, storage::Storage};
 use tidegate_calls::{
-    Attempt, Backoff, Failure, Guard, attempt::CallState, budget::Budgets, failure::Retry,
+    Attempt, Backoff, Failure, Guard,
+    attempt::CallState,
+    budget::{Budgets, Payers},
+    failure::Retry,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Parameters, Prices, Provider,
@@ -128,7 +131,13 @@ impl Rig {
     }
 
     async fn call(&self, number: u32) -> Result<Completion, Failure> {
+        self.call_beside(number, 0.0).await
+    }
+
+    /// Calls in an attempt that holds so many US dollars beside its call.
+    async fn call_beside(&self, number: u32, usd: f64) -> Result<Completion, Failure> {
         let attempt = Attempt::new(format!("r{number}"), "night".to_owned(), CallState::default());
+        attempt.hold_beside(usd);
         let request =
             Request::new(self.model.clone(), attempt.reservation.clone()).tokens(1_000, 1_000);
         let call = Call {
@@ -254,6 +263,24 @@ async fn documents_wait_while_what_others_hold_may_come_back() {
         }
     }
     assert!((65..=66).contains(&rig.calls()), "{}", rig.calls());
+}
+
+/// Else it would wait until nobody else runs, and then for ever.
+#[tokio::test]
+async fn an_attempt_does_not_wait_for_what_it_holds_itself() {
+    let Some(redis) = Redis::start() else { return };
+    let rig = Rig { batch_usd: Some(4.0 * COST), ..Rig::new(&redis, None, as_bounded) };
+    rig.open().await;
+    let (tenant, rest_usd) = (Tenant::default(), 3.5 * COST);
+    let payers = Payers { tenant: &tenant, batch: "night", batch_usd: rig.batch_usd };
+    let rest = rig.budgets.hold_beside(&payers, "r0+checks", rest_usd).await.unwrap();
+    let own = rig.call_beside(0, rest_usd).await.unwrap_err();
+    assert_eq!((own.kind, own.retry), (FailureType::BudgetExceeded, Retry::Never), "{own}");
+    let other = rig.call(1).await.unwrap_err();
+    assert_eq!(other.waits_for, Some(WaitsFor::Budget), "{other}");
+    drop(rest);
+    rig.ended(1).await.unwrap();
+    assert_eq!(rig.calls(), 1);
 }
 
 #[tokio::test]

@@ -79,6 +79,7 @@ pub struct Attempt {
     /// The step's document, and the number of calls that it takes without a failure.
     pub(crate) of_document: Option<(String, u64)>,
     state: Arc<Mutex<CallState>>,
+    held_beside_usd: Arc<Mutex<f64>>,
 }
 
 impl Attempt {
@@ -93,6 +94,7 @@ impl Attempt {
             asked: false,
             of_document: None,
             state: Arc::new(Mutex::new(state)),
+            held_beside_usd: Arc::default(),
         }
     }
 
@@ -246,6 +248,15 @@ impl Attempt {
         let mut state = self.state.lock();
         state.counts.deferrals += 1;
         state.ticket = ticket;
+    }
+
+    /// Sets how many US dollars the attempt itself holds in each budget beside its call.
+    pub fn hold_beside(&self, usd: f64) {
+        *self.held_beside_usd.lock() = usd;
+    }
+
+    pub(crate) fn held_beside_usd(&self) -> f64 {
+        *self.held_beside_usd.lock()
     }
 
     /// Marks the attempt as ended in an orderly way.

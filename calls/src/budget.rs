@@ -96,11 +96,11 @@ impl Budgets {
     }
 
     /// Holds `usd` of a budget for one call. A budget that Redis has lost is restored from its last
-    /// checkpoint.
+    /// checkpoint. The attempt waits for no return of the `own_usd` that it holds there itself.
     async fn reserve(
         &self,
         budget: &Budget,
-        id: &str,
+        (id, own_usd): (&str, f64),
         usd: f64,
         lease: Duration,
     ) -> Result<BudgetHold, Failure> {
@@ -113,7 +113,7 @@ impl Budgets {
         if let Some(checkpoints) = &self.checkpoints {
             held = checkpoints.renewing(&budget, usd, held, &reserve).await?;
         }
-        match &held {
+        match &mut held {
             Ok(hold) => {
                 metrics::budget_left(&budget.payer, budget.usd, hold.left_usd);
                 // The budget's key in Redis lives for a day after that.
@@ -123,6 +123,7 @@ impl Budgets {
             Err(Unheld::Refused(refused)) => {
                 metrics::budget_left(&refused.payer, refused.budget_usd, refused.left_usd);
                 self.remember(refused);
+                refused.returning_usd = (refused.returning_usd - own_usd).max(0.0);
             }
             Err(_) => {}
         }
@@ -173,7 +174,7 @@ impl Budgets {
     /// `BudgetExceeded` when one has too little left; `Transient` when Redis cannot be asked.
     pub async fn hold_batch(&self, payers: &Payers<'_>, id: &str, usd: f64) -> Result<(), Failure> {
         let budgets = self.applying(payers);
-        let reserve = |budget| self.reserve(budget, id, usd, BATCH_LEASE);
+        let reserve = |budget| self.reserve(budget, (id, 0.0), usd, BATCH_LEASE);
         let mut holds = try_join_all(budgets.iter().map(reserve)).await?;
         holds.iter_mut().for_each(BudgetHold::sent);
         Ok(())
@@ -191,7 +192,7 @@ impl Budgets {
         usd: f64,
     ) -> Result<Vec<BudgetHold>, Failure> {
         let (budgets, lease) = (self.applying(payers), self.lease.unwrap_or(LEASE));
-        let reserve = |budget| self.reserve(budget, id, usd, lease);
+        let reserve = |budget| self.reserve(budget, (id, 0.0), usd, lease);
         try_join_all(budgets.iter().map(reserve)).await
     }
 
@@ -324,7 +325,8 @@ impl CallBudget {
     /// or if Redis lost what was spent; `Transient` if Redis cannot be asked.
     pub async fn hold(&self, attempt: &Attempt, reservation: &str) -> Result<BudgetHolds, Failure> {
         let lease = self.source.lease.unwrap_or(LEASE);
-        let reserve = |budget| self.source.reserve(budget, reservation, self.bound_usd, lease);
+        let name = (reservation, attempt.held_beside_usd());
+        let reserve = |budget| self.source.reserve(budget, name, self.bound_usd, lease);
         let held = try_join_all(self.budgets.iter().map(reserve)).await;
         let holds = held.inspect_err(|failure| {
             if failure.is_retried() {

@@ -249,7 +249,11 @@ impl Checking<'_> {
                 }
                 Err(failure)
             }
-            held => Ok(held.unwrap_or_default()),
+            held => {
+                let held = held.unwrap_or_default();
+                attempt.call.hold_beside(if held.is_empty() { 0.0 } else { usd });
+                Ok(held)
+            }
         }
     }
 }
