@@ -427,9 +427,9 @@ async fn a_web_server_can_be_read_and_leads_nowhere_else() {
     );
 }
 
-/// The server says five bytes, and sends six gigabytes.
-#[tokio::test]
-async fn no_more_is_read_than_allowed_whatever_a_server_has_said() {
+/// A web server that answers a request with a head, and then sends a megabyte again and again, if there
+/// is one. Counts these.
+async fn endless(answer: fn(&[u8]) -> (String, Option<Vec<u8>>)) -> (String, Arc<AtomicU32>) {
     use tokio::io::AsyncReadExt;
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -442,17 +442,29 @@ async fn no_more_is_read_than_allowed_whatever_a_server_has_said() {
             while !request.ends_with(b"\r\n\r\n") {
                 request.push(client.read_u8().await.unwrap());
             }
-            let is_head = request.starts_with(b"HEAD");
-            let says_less = request.starts_with(b"HEAD /docs/a.md");
-            let size = if says_less { 5 } else { 6_u64 << 30 };
-            let head =
-                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {size}\r\n\r\n");
+            let (head, megabyte) = answer(&request);
             client.write_all(head.as_bytes()).await.unwrap();
-            while !is_head && client.write_all(&[b'x'; 1 << 20]).await.is_ok() {
+            let Some(megabyte) = megabyte else { continue };
+            while client.write_all(&megabyte).await.is_ok() {
                 count.fetch_add(1, Ordering::SeqCst);
             }
         }
     });
+    (root, sent)
+}
+
+/// The server says five bytes, and sends six gigabytes.
+#[tokio::test]
+async fn no_more_is_read_than_allowed_whatever_a_server_has_said() {
+    let (root, sent) = endless(|request| {
+        let is_head = request.starts_with(b"HEAD");
+        let says_less = request.starts_with(b"HEAD /docs/a.md");
+        let size = if says_less { 5 } else { 6_u64 << 30 };
+        let head =
+            format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {size}\r\n\r\n");
+        (head, (!is_head).then(|| vec![b'x'; 1 << 20]))
+    })
+    .await;
     let storage = Storage::new([root.as_str()]).unwrap();
     let object = storage.resolve(&format!("{root}/a.md")).unwrap();
     assert_eq!(object.size().await.unwrap(), Some(5));
@@ -470,33 +482,17 @@ async fn no_more_is_read_than_allowed_whatever_a_server_has_said() {
 /// The answer has the length that was asked for in its head, and no end.
 #[tokio::test]
 async fn an_answer_longer_than_asked_is_read_no_further() {
-    use tokio::io::AsyncReadExt;
-
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let root = format!("http://{}/docs", listener.local_addr().unwrap());
-    let sent = Arc::<AtomicU32>::default();
-    let count = Arc::clone(&sent);
-    tokio::spawn(async move {
-        while let Ok((mut client, _)) = listener.accept().await {
-            let mut request = Vec::new();
-            while !request.ends_with(b"\r\n\r\n") {
-                request.push(client.read_u8().await.unwrap());
-            }
-            let is_range = request.to_ascii_lowercase().windows(7).any(|word| word == b"\r\nrange");
-            let status = match is_range {
-                true => "206 Partial Content\r\ncontent-range: bytes 0-4/100",
-                false => "200 OK",
-            };
-            let head = format!(
-                "HTTP/1.1 {status}\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n"
-            );
-            client.write_all(head.as_bytes()).await.unwrap();
-            let chunk = [&b"100000\r\n"[..], &[b'x'; 1 << 20], b"\r\n"].concat();
-            while client.write_all(&chunk).await.is_ok() {
-                count.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-    });
+    let (root, sent) = endless(|request| {
+        let is_range = request.to_ascii_lowercase().windows(7).any(|word| word == b"\r\nrange");
+        let status = match is_range {
+            true => "206 Partial Content\r\ncontent-range: bytes 0-4/100",
+            false => "200 OK",
+        };
+        let head =
+            format!("HTTP/1.1 {status}\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n");
+        (head, Some([&b"100000\r\n"[..], &[b'x'; 1 << 20], b"\r\n"].concat()))
+    })
+    .await;
     let storage = Storage::new([root.as_str()]).unwrap();
     let object = storage.resolve(&format!("{root}/a.md")).unwrap();
     let longer = "is sent with more than the 5 bytes that its server had said";

@@ -9,7 +9,7 @@ use super::{
     vendor::{RawVendor, Reply},
     *,
 };
-use crate::fleet::{assert_is_private, free_address};
+use crate::fleet::assert_is_private;
 
 const LIMITS: &str = "rpm = 6000\ntpm = 1_000_000";
 const DELTA: &str = r#"data: {"choices":[{"index":0,"delta":{"content":"12345678"}}]}"#;
@@ -84,22 +84,11 @@ async fn a_call_whose_client_hangs_up_is_told_as_499() {
         RawVendor::start(|_| Reply { between: Duration::from_secs(60), ..Reply::json(200, "{}") });
     let settings = provider("openai", &vendor.await.url, LIMITS);
     let Some(doors) = Doors::start(&settings).await else { return };
-    let (address, metrics) = (free_address(), free_address());
+    let metrics = free_address();
     let log = doors.folder.path().join("door.log");
-    let mut door = tokio::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
-        .arg("--config")
-        .arg(doors.folder.path().join("tidegate.toml"))
-        .arg("serve")
-        .env("TIDEGATE_SERVE__LISTEN", &address)
-        .env("TIDEGATE_WORKER__METRICS_LISTEN", &metrics)
-        .stderr(std::fs::File::create(&log).unwrap())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let url = format!("http://{address}");
-    while doors.http.get(format!("{url}/readyz")).send().await.is_err() {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let mut program = Command::new(PROGRAM);
+    program.env(METRICS, &metrics).stderr(std::fs::File::create(&log).unwrap());
+    let (mut door, url) = doors.process(&mut program).await;
     for path in ["/v1/chat/completions", "/v1/batches/batch_1/cancel", "/v1/secret-of-a-client"] {
         let wrong = doors.http.post(format!("{url}{path}")).bearer_auth("wrong").send().await;
         assert_eq!(wrong.unwrap().status(), 401);
@@ -143,21 +132,10 @@ async fn half_sent_requests_leave_files_for_calls() {
     let path = files.path().canonicalize().unwrap().join("files");
     let serve = format!("files = \"file://{}\"", path.display());
     let Some(doors) = Doors::start_with(&serve, &settings).await else { return };
-    let address = free_address();
     let script = format!("umask 022; ulimit -n {FILES}; exec \"$0\" \"$@\"");
-    let mut door = tokio::process::Command::new("/bin/sh")
-        .args(["-c", &script, env!("CARGO_BIN_EXE_tidegate"), "--config"])
-        .arg(doors.folder.path().join("tidegate.toml"))
-        .arg("serve")
-        .env("TIDEGATE_SERVE__LISTEN", &address)
-        .env("TIDEGATE_WORKER__METRICS_LISTEN", "off")
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let url = format!("http://{address}");
-    while doors.http.get(format!("{url}/readyz")).send().await.is_err() {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &script, PROGRAM]).env(METRICS, "off");
+    let (mut door, url) = doors.process(&mut shell).await;
     let call = async || {
         let call = doors.http.post(format!("{url}/v1/chat/completions")).bearer_auth(KEY);
         let answer = call.json(&chat("hi", json!({}))).send().await.unwrap();
@@ -167,7 +145,8 @@ async fn half_sent_requests_leave_files_for_calls() {
     assert_eq!(call().await, "{\"choices\":[]}");
     let mut half = Vec::new();
     for _ in 0..2 * FILES {
-        let mut client = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let mut client =
+            tokio::net::TcpStream::connect(url.trim_start_matches("http://")).await.unwrap();
         client.write_all(b"POST /v1/chat/completions HTTP/1.1\r\n").await.unwrap();
         half.push(client);
     }

@@ -18,9 +18,18 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate::{config::Config, serve::Serve, telemetry};
 use tidegate_testkit::{Redis, unique};
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{
+    process::{Child, Command},
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+use crate::fleet::free_address;
 
 const KEY: &str = "door-key-of-the-tests";
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tidegate");
+/// The setting of where a process shows its metrics.
+const METRICS: &str = "TIDEGATE_WORKER__METRICS_LISTEN";
 
 /// The doors of one fleet, in this process.
 struct Doors {
@@ -91,6 +100,20 @@ impl Doors {
         });
         self.running.push((url.clone(), stop, running));
         url
+    }
+
+    /// Starts one more door as a process of its own, with the arguments added to this command. Returns it
+    /// with its address when it answers.
+    async fn process(&self, command: &mut Command) -> (Child, String) {
+        let address = free_address();
+        let config = self.folder.path().join("tidegate.toml");
+        let command = command.arg("--config").arg(config).arg("serve");
+        let command = command.env("TIDEGATE_SERVE__LISTEN", &address).kill_on_drop(true);
+        let (door, url) = (command.spawn().unwrap(), format!("http://{address}"));
+        while self.http.get(format!("{url}/readyz")).send().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        (door, url)
     }
 
     fn url(&self) -> &str {

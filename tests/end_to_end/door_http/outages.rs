@@ -4,7 +4,6 @@ use futures::future::join_all;
 use tidegate_simulator::Simulator;
 
 use super::*;
-use crate::fleet::free_address;
 
 async fn simulator(rpm: u32) -> Simulator {
     let config = format!("mean-output-tokens = 5\n[models.m]\nrpm = {rpm}");
@@ -33,20 +32,7 @@ async fn a_killed_replica_harms_no_other_and_its_callers_are_answered() {
     let simulator = simulator(6_000).await;
     let settings = provider("openai", &simulator.base_url(), "rpm = 300\nburst = \"1s\"");
     let Some(doors) = Doors::start(&settings).await else { return };
-    let address = free_address();
-    let mut killed = tokio::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
-        .arg("--config")
-        .arg(doors.folder.path().join("tidegate.toml"))
-        .arg("serve")
-        .env("TIDEGATE_SERVE__LISTEN", &address)
-        .env("TIDEGATE_WORKER__METRICS_LISTEN", "off")
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let url = format!("http://{address}");
-    while doors.http.get(format!("{url}/readyz")).send().await.is_err() {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let (mut killed, url) = doors.process(Command::new(PROGRAM).env(METRICS, "off")).await;
     let urls = [url, doors.url().to_owned()];
     let all = join_all((0..40).map(|number| asked(&doors.http, &urls, number)));
     let kill = async {
