@@ -7,6 +7,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Time at the program's end for threads that read or write files.
 const BLOCKING_END: Duration = Duration::from_secs(2);
 
+/// The most files that macOS grants a process whose own limit is none.
+const OPEN_MAX: u64 = 10_240;
+
 /// Runs the program's work to its end. A thread that still reads a file or standard input then cannot be
 /// cancelled; the program does not wait for it.
 ///
@@ -24,10 +27,10 @@ pub fn run<T>(work: impl Future<Output = T>) -> io::Result<T> {
 /// and returns it; `None` if it has no limit.
 pub(crate) fn open_files() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-        Ok(()) => maximum,
-        Err(_) => current,
-    }
+    let set = |files: &Option<u64>| {
+        setrlimit(Resource::Nofile, Rlimit { current: *files, maximum }).is_ok()
+    };
+    [maximum, Some(OPEN_MAX)].into_iter().find(set).unwrap_or(current)
 }
 
 #[cfg(test)]

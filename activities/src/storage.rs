@@ -10,7 +10,7 @@ mod root;
 
 use std::{
     collections::BTreeMap,
-    fmt,
+    fmt, io,
     ops::{ControlFlow, Range},
     path::{Path as FilePath, PathBuf},
     sync::Arc,
@@ -19,8 +19,8 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{
-    GetOptions, GetResult, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
-    PutOptions, PutPayload, RetryConfig,
+    GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    PutPayload, RetryConfig,
     path::{Path, PathPart},
 };
 use url::Url;
@@ -373,9 +373,10 @@ impl Location {
     }
 
     /// The bytes of an answer. A web server may send more than it has said; no more is read.
+    /// Other stores are believed, so that their bytes are copied once.
     async fn bytes_of(&self, result: GetResult) -> Result<Bytes, Error> {
         let said = result.range.end - result.range.start;
-        if matches!(result.payload, GetResultPayload::File(..)) {
+        if !self.is_read_only() {
             return result.bytes().await.map_err(|error| self.unread(&error));
         }
         let (mut pieces, mut all) = (result.into_stream(), BytesMut::new());
@@ -564,8 +565,13 @@ impl Location {
         let Some(folder) = self.file_path() else { return Ok(()) };
         for name in self.names_of_files(folder.clone(), true).await? {
             if is_old(&name) {
-                let removed = tokio::fs::remove_file(folder.join(name)).await;
-                removed.map_err(|error| self.failed_folder(error))?;
+                match tokio::fs::remove_file(folder.join(name)).await {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(self.failed_folder(error));
+                    }
+                    // Or another process has removed it.
+                    _ => {}
+                }
             }
         }
         Ok(())

@@ -55,14 +55,15 @@ pub(super) fn enough(agreement: Option<&Agreement>, at_least: f64, whose: &str) 
         ));
         return Outcome::Faulty;
     };
-    let [from, _] = agreement.documents.interval();
+    let rate = agreement.at_worst();
+    let [from, _] = rate.interval();
     if from >= at_least {
         return Outcome::Done;
     }
     output::print_message(&format!(
         "{whose}: {} agree, of {}; of all documents perhaps no more than {}, and --at-least asks for {}",
-        percent(agreement.documents.part()),
-        plural(agreement.documents.compared, "document"),
+        percent(rate.part()),
+        plural(rate.compared, "document"),
         percent(from),
         percent(at_least),
     ));

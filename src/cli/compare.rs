@@ -305,7 +305,7 @@ async fn record(
         seen.and_then(|seen| seen.agreement.as_ref())
     };
     let suffices = |agreement: &Agreement| {
-        let [from, _] = agreement.documents.interval();
+        let [from, _] = agreement.at_worst().interval();
         at_least.is_none_or(|least| from >= least)
     };
     for Pair { models, agreement, .. } in &comparison.pairs {
@@ -319,7 +319,7 @@ async fn record(
             question: questions[model].fingerprint(),
         });
         match enough {
-            true => known.insert(comparisons::Pair { models, documents: agreement.documents }),
+            true => known.insert(comparisons::Pair { models, documents: agreement.at_worst() }),
             false => known.remove(&models),
         }
     }
@@ -402,6 +402,9 @@ mod tests {
         let mut judging = Judging { judge: Some("a:judge".parse().unwrap()), ..Judging::default() };
         let Compared { agreement, .. } = compare_answers(&one, &other, &mut judging);
         assert_eq!((agreement.documents, agreement.unjudged), (Rate { agreed: 1, compared: 1 }, 2));
+        assert_eq!(agreement.at_worst(), Rate { agreed: 1, compared: 3 });
+        let enough = agreement::enough(Some(&agreement), 0.2, "a:two");
+        assert_eq!(enough, Outcome::Faulty, "what agrees word by word needs no judge");
         let pairs = String::from_utf8(judging.pairs.lines().unwrap()).unwrap();
         let pairs: Vec<serde_json::Value> =
             pairs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

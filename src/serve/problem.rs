@@ -15,7 +15,7 @@ use tidegate_calls::{
     verbatim::NoAnswer,
 };
 use tidegate_providers::Kind;
-use tidegate_types::FailureType;
+use tidegate_types::{FailureType, WaitsFor};
 
 /// The vendors' SDKs ignore a longer `retry-after`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(55);
@@ -125,7 +125,12 @@ impl Problem {
             Retry::ByFaults { at_least, .. } if !at_least.is_zero() => Some((at_least, None)),
             _ => None,
         };
-        Self { again, turn, ..Self::new(status, failure.message.clone()) }.named(code, None)
+        let message = match failure.waits_for {
+            // The failure names Redis's address, which no client of the door needs to know.
+            Some(WaitsFor::Redis) => "the quota cannot be asked now; try again later".to_owned(),
+            _ => failure.message.clone(),
+        };
+        Self { again, turn, ..Self::new(status, message) }.named(code, None)
     }
 
     /// The problem when the provider refused or failed: its status, its names, and its message
@@ -223,6 +228,7 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use tidegate_providers::{Charged, Error};
+    use tidegate_quota::Refused;
 
     use super::*;
 
@@ -243,6 +249,18 @@ mod tests {
             let problem = Problem::from_provider(&NoAnswer { error, failure, body });
             assert_eq!((problem.status.as_u16(), problem.names.code.as_deref()), (status, code));
         }
+    }
+
+    #[test]
+    fn a_client_is_told_no_address_of_redis() {
+        let refused = Refused::Undecided {
+            model: "a:b".parse().unwrap(),
+            wait: Duration::from_secs(1),
+            ticket: None,
+            why: "redis://10.0.0.5:6379: refused".to_owned(),
+        };
+        let problem = Problem::from_failure(&Failure::refused(&refused));
+        assert_eq!(problem.message, "the quota cannot be asked now; try again later");
     }
 
     /// A translated call has no reply of its own to tell the wait from.

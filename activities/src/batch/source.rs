@@ -217,10 +217,10 @@ async fn under(
         for (key, entry) in listed.entries {
             let is_left_out = match &entry {
                 Entry::Object(location, stamp) => {
-                    is_folder(location, stamp).await?
-                        // A pattern names its files explicitly, so earlier outputs are not left out.
-                        || (pattern.is_none()
-                            && earlier.wrote(&base, &location.relative_to(&base)).await?)
+                    // A pattern names its files explicitly, so earlier outputs are not left out.
+                    (pattern.is_none()
+                        && earlier.wrote(&base, &location.relative_to(&base)).await?)
+                        || is_folder(location, stamp).await?
                 }
                 Entry::Odd(_) => false,
             };

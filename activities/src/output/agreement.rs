@@ -186,6 +186,13 @@ pub struct Agreement {
 }
 
 impl Agreement {
+    /// The answers that agree, where each that was not judged counts as different. Those that need no
+    /// judge agree word by word, so the others alone would look better than all.
+    pub fn at_worst(&self) -> Rate {
+        let Rate { agreed, compared } = self.documents;
+        Rate { agreed, compared: compared + self.unjudged }
+    }
+
     /// What the figures are about, what a document takes, and what is in no figure, in sentences.
     pub fn notes(&self) -> Vec<String> {
         let Self { how, unjudged, unanswered, without_document, without_truth, .. } = self;

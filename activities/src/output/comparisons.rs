@@ -20,7 +20,7 @@ use crate::{
     storage::{Error, Location},
 };
 
-/// What a comparison writes for its author.
+/// What a comparison writes at the top of its output.
 const FILES: [&str; 2] = ["comparison.json", "disagreements.jsonl"];
 
 /// A model and everything that it was asked, parameters included.

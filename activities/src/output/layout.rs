@@ -9,13 +9,12 @@ use crate::storage::Location;
 pub const FOLDER: &str = "_tidegate";
 
 /// Objects directly in an output that a batch or a comparison writes for its author.
-pub(crate) const AT_TOP: [&str; 8] = [
+pub(crate) const AT_TOP: [&str; 7] = [
     "results.jsonl",
     "results.parquet",
     "failures.jsonl",
     "disagreements.jsonl",
     "comparison.json",
-    "pairs.jsonl",
     "report.json",
     "report.html",
 ];

@@ -1,7 +1,9 @@
 //! Converts an answer in the vendor's form back to the author's form.
 
+use std::collections::HashSet;
+
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::rules::WRAP;
 
@@ -9,7 +11,7 @@ use super::rules::WRAP;
 const MAX_DEPTH: u32 = 256;
 
 /// Most steps in all: some for each value of the largest answer, and well below a second.
-const MAX_STEPS: u32 = 500_000;
+const MAX_STEPS: u32 = 1_000_000;
 
 /// The answer without the parts that the vendor's form added; `None` if nothing changes.
 pub(super) fn restored(
@@ -75,8 +77,12 @@ struct Nulls<'a> {
 
 impl Nulls<'_> {
     fn take_step(&mut self, depth: u32) -> bool {
+        self.take_steps(1, depth)
+    }
+
+    fn take_steps(&mut self, steps: usize, depth: u32) -> bool {
         let may = depth <= MAX_DEPTH && self.steps_left > 0;
-        self.steps_left -= u32::from(may);
+        self.steps_left = self.steps_left.saturating_sub(u32::try_from(steps).unwrap_or(u32::MAX));
         may
     }
 
@@ -94,8 +100,12 @@ impl Nulls<'_> {
             Value::Object(fields) => {
                 if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
                     let required = schema.get("required").and_then(Value::as_array);
-                    let is_required =
-                        |name: &String| required.is_some_and(|all| all.iter().any(|it| it == name));
+                    let required = required.into_iter().flatten().filter_map(Value::as_str);
+                    let required: HashSet<&str> = required.collect();
+                    if !self.take_steps(fields.len() + required.len(), depth) {
+                        return;
+                    }
+                    let is_required = |name: &String| required.contains(name.as_str());
                     fields.retain(|name, value| match properties.get(name) {
                         Some(property) if value.is_null() && !is_required(name) => {
                             self.takes_null(property, depth + 1)
@@ -116,7 +126,10 @@ impl Nulls<'_> {
             self.remove(part, value, depth + 1);
         }
         for variant in of("anyOf").chain(of("oneOf")) {
-            if self.take_step(depth) && fits(resolved(self.root, variant), schema, value) {
+            let fields = value.as_object().map_or(0, Map::len);
+            if self.take_steps(1 + fields, depth)
+                && fits(resolved(self.root, variant), schema, value)
+            {
                 self.remove(variant, value, depth + 1);
             }
         }

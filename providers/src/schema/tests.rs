@@ -227,6 +227,18 @@ fn an_answer_is_restored_in_bounded_time_whatever_its_schema() {
     sent_schema(OPENAI, &schema);
     let answer = format!("{{\"a\":{}{}}}", "[".repeat(120), "]".repeat(120));
     assert_eq!(OPENAI.restored("model", &schema, answer.clone()), answer);
+
+    // Each visit looks at a thousand fields.
+    let names: Vec<String> = (0..1_000).map(|at| format!("f{at}")).collect();
+    let nullable = |name: &String| (name.clone(), json!({"type": ["string", "null"]}));
+    let properties: serde_json::Map<_, _> = names.iter().map(nullable).collect();
+    let schema = json!({
+        "type": "object", "properties": properties, "required": names,
+        "anyOf": vec![json!({"$ref": "#"}); 20],
+    });
+    let nulls: serde_json::Map<_, _> = names.iter().map(|it| (it.clone(), Value::Null)).collect();
+    let answer = Value::Object(nulls).to_string();
+    assert_eq!(OPENAI.restored("model", &schema, answer.clone()), answer);
 }
 
 /// What is large stands beside many variants, and would be copied into each of them.

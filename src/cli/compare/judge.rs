@@ -40,7 +40,7 @@ impl JudgeFlags {
         let instructions = batch_flags::text("--judge-instructions", given)?;
         let below = |name: &str| format!("{}/{name}", base.output.trim_end_matches('/'));
         let judge = Judge { model: model.clone(), instructions };
-        let input = batch(&judge, base, below("pairs.jsonl"), below("judged/"));
+        let input = batch(&judge, base, below("judged/_tidegate/pairs.jsonl"), below("judged/"));
         ModelBatch::new(model, input).map(Some)
     }
 }

@@ -41,11 +41,10 @@ pub(super) fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> 
         table.add_row(row.into_iter().chain(truth).collect());
     }
     output::print_data(&table.text())?;
-    // All models were asked about the same documents.
-    let agreement = comparison.models.iter().find_map(|seen| seen.agreement.as_ref());
-    let agreement = agreement.or_else(|| comparison.pairs.first().map(|pair| &pair.agreement));
-    let notes = agreement.map(Agreement::notes).unwrap_or_default();
-    notes.iter().for_each(|note| output::print_message(note));
+    for ModelResult { model, agreement, .. } in &comparison.models {
+        let notes = agreement.as_ref().map(Agreement::notes).unwrap_or_default();
+        notes.iter().for_each(|note| output::print_message(&format!("{model}: {note}")));
+    }
     if let Some(Judged { model, verdicts, cost_usd, .. }) = &comparison.judge {
         let (verdicts, cost) = (plural(*verdicts, "verdict"), dollars(*cost_usd));
         output::print_message(&format!("{verdicts} of the judge {model}: {cost}"));
@@ -53,6 +52,7 @@ pub(super) fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> 
     for Pair { models: [one, other], agreement, .. } in &comparison.pairs {
         output::print_data(&format!("\n{other}, where {one} is taken to be right:"))?;
         output::print_data(&agreement::table(agreement))?;
+        agreement.notes().iter().for_each(|note| output::print_message(note));
     }
     let mut routes = comparison.pairs.iter().map(|pair| cost_sentence(pair, &comparison.models));
     routes.try_for_each(|sentence| output::print_data(&sentence))?;

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use axum::http::StatusCode;
 use tidegate_activities::storage::{Error, Location};
 
 use super::{
@@ -26,7 +27,8 @@ pub(in crate::serve) async fn sweep(door: &Door) {
     loop {
         for holder in door.keys.all() {
             let place = KeyFolder::new(files, holder);
-            if let Err(problem) = sweep_folder(door, &place).await {
+            for swept in [sweep_old(door, &place).await, sweep_expired(door, &place).await] {
+                let Err(problem) = swept else { continue };
                 let why = problem.message;
                 tracing::warn!(why, key = holder.name, "files that are old enough to go stay");
             }
@@ -36,8 +38,8 @@ pub(in crate::serve) async fn sweep(door: &Door) {
     }
 }
 
-async fn sweep_folder(door: &Door, place: &KeyFolder) -> Result<(), Problem> {
-    sweep_old(door, place).await?;
+/// Removes files whose shorter time, set by the client, has passed.
+async fn sweep_expired(door: &Door, place: &KeyFolder) -> Result<(), Problem> {
     // A description that cannot be read keeps its own file only.
     for id in KeyFolder::ids(&place.files(), Kind::File).await? {
         warn_if_kept(&id, remove_expired_file(door, place, &id).await);
@@ -63,7 +65,7 @@ async fn sweep_old(door: &Door, place: &KeyFolder) -> Result<(), Problem> {
     };
     // This also removes the contents of interrupted uploads, which have no description.
     for id in old_ids(place.files()).await? {
-        remove_unused_file(door, place, &id).await?;
+        warn_if_kept(&id, remove_unused_file(door, place, &id).await);
     }
     for id in old_ids(place.batches()).await? {
         if !Kind::Batch.is_id(&id) && !Kind::MessageBatch.is_id(&id) {
@@ -97,7 +99,8 @@ async fn remove_expired_file(door: &Door, place: &KeyFolder, id: &str) -> Result
 async fn remove_unused_file(door: &Door, place: &KeyFolder, id: &str) -> Result<(), Problem> {
     match check_unused(door, place, id).await {
         Ok(()) => file::remove(place, id).await,
-        Err(_) => Ok(()),
+        Err(problem) if problem.status == StatusCode::CONFLICT => Ok(()),
+        Err(problem) => Err(problem),
     }
 }
 

@@ -144,6 +144,8 @@ async def run(
 
 async def follow(id: str, *, client: Client | None = None) -> Batch:
     """A batch that was started elsewhere; no worker need run. ``client`` is as for ``run``."""
+    from temporalio.service import RPCError, RPCStatusCode
+
     client = client or await connected()
     handle: WorkflowHandle[Any, Any] = client.get_workflow_handle(id)
     about = await handle.describe()
@@ -151,7 +153,14 @@ async def follow(id: str, *, client: Client | None = None) -> Batch:
         raise ValueError(f"{id} is no batch of tidegate")
     # A batch that has continued as new keeps its input in its first run.
     first = client.get_workflow_handle(id, run_id=about.raw_description.workflow_execution_info.first_run_id)
-    async for event in first.fetch_history_events(page_size=1):
-        (given,) = await client.data_converter.decode(event.workflow_execution_started_event_attributes.input.payloads)
-        return Batch(handle, given["output"])
-    raise ValueError(f"Temporal has forgotten how {id} was started")
+    try:
+        async for event in first.fetch_history_events(page_size=1):
+            attributes = event.workflow_execution_started_event_attributes
+            (given,) = await client.data_converter.decode(attributes.input.payloads)
+            return Batch(handle, given["output"])
+    except RPCError as error:
+        if error.status != RPCStatusCode.NOT_FOUND:
+            raise
+    # The first run is older than the namespace keeps histories: a worker knows the rest.
+    told: dict[str, Any] = await handle.query("progress")
+    return Batch(handle, told["output"])
