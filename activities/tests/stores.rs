@@ -427,9 +427,11 @@ async fn a_web_server_can_be_read_and_leads_nowhere_else() {
     );
 }
 
-/// A web server that answers a request with a head, and then sends a megabyte again and again, if there
-/// is one. Counts these.
-async fn endless(answer: fn(&[u8]) -> (String, Option<Vec<u8>>)) -> (String, Arc<AtomicU32>) {
+/// The head of an answer, and the megabyte that follows it without end, if there is one.
+type EndlessAnswer = (String, Option<Vec<u8>>);
+
+/// A web server whose answers never end. Counts the megabytes that it sends.
+async fn endless(answer: fn(&[u8]) -> EndlessAnswer) -> (String, Arc<AtomicU32>) {
     use tokio::io::AsyncReadExt;
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
