@@ -76,6 +76,36 @@ fn forms_that_draw_forms_cost_their_page() {
     costs_itself_alone(&two_pages("/X Do", resources, &forms("")));
 }
 
+/// Makes a pattern, object 8, that covers the page's top left corner.
+fn pattern(resources: &str, content: &str) -> String {
+    stream(
+        &format!(
+            "/Type /Pattern /PatternType 1 /PaintType 1 /TilingType 1 /BBox [0 0 200 40] /XStep 200 /YStep 40 /Matrix [1 0 0 1 100 500] /Resources << {resources} >>"
+        ),
+        content,
+    )
+}
+
+#[test]
+fn a_pattern_that_is_painted_with_itself_ends() {
+    let paint = "/Pattern cs /P scn 0 0 200 40 re f";
+    let content = "/Pattern cs /P scn 100 500 200 40 re f";
+    let more = [pattern("/Pattern << /P 8 0 R >>", paint)];
+    let bytes = two_pages(content, "/Pattern << /P 8 0 R >>", &more);
+    let text = read(&bytes, Duration::from_secs(20)).unwrap().text;
+    assert_eq!(text, "the page behind it");
+}
+
+#[test]
+fn a_pattern_of_forms_that_draw_forms_costs_its_page() {
+    let mut more = forms("");
+    more.insert(0, pattern("/XObject << /X 9 0 R >>", "/X Do"));
+    // The pattern takes the place of the first form, which draws the second.
+    more.remove(1);
+    let content = "/Pattern cs /P scn 100 500 200 40 re f";
+    costs_itself_alone(&two_pages(content, "/Pattern << /P 8 0 R >>", &more));
+}
+
 #[test]
 fn a_letter_that_stands_for_a_book_costs_its_page() {
     let mut table =

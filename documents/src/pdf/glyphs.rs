@@ -80,6 +80,10 @@ const MAX_DRAWN_SIZE: f64 = 12.0;
 /// Letters smaller than this, in points, are not seen if the page has letters more than twice as large.
 const TINY: f64 = 2.0;
 
+/// Deepest nesting of patterns that are painted with patterns; the interpreter bounds that of forms
+/// alone.
+const MAX_TILINGS: usize = 4;
+
 /// What is less opaque is not seen.
 const TRANSPARENT: f32 = 0.03;
 
@@ -171,6 +175,7 @@ pub(super) fn collect_letters<'a>(
         positions_by_letter: HashMap::new(),
         visibility: Visibility::default(),
         tilings: Tilings::default(),
+        open_tilings: 0,
         budget: budget.clone(),
         picture_area: 0.0,
         annotation_letters: None,
@@ -259,6 +264,8 @@ struct LetterCollector<'a, 'l> {
     /// Visibility of the letters.
     visibility: Visibility,
     tilings: Tilings,
+    /// Number of patterns that are being drawn, each within the one before.
+    open_tilings: usize,
     /// Remaining limits of the page.
     budget: PageBudget,
     /// Area of the pictures.
@@ -298,9 +305,10 @@ impl<'a> LetterCollector<'a, '_> {
     /// Draws a pattern in an area.
     fn draw_tiling(&mut self, pattern: &TilingPattern<'a>, area: Rect) {
         let seen = self.visibility.clipped(area).intersect(self.bounds);
-        if seen.is_zero_area() {
+        if seen.is_zero_area() || self.open_tilings >= MAX_TILINGS {
             return;
         }
+        self.open_tilings += 1;
         let is_unseen = usize::from(pattern.opacity < TRANSPARENT);
         self.open_hidden_layers += is_unseen;
         for at in self.tilings.cells(pattern, seen, &self.budget) {
@@ -309,6 +317,7 @@ impl<'a> LetterCollector<'a, '_> {
             self.pop_clip();
         }
         self.open_hidden_layers -= is_unseen;
+        self.open_tilings -= 1;
     }
 
     /// Moves letters that are not seen to `hidden`. The words of a scan lie under its picture or have no

@@ -89,10 +89,12 @@ struct WordFinder<'b> {
 
 impl<'a> Device<'a> for WordFinder<'_> {
     fn draw_glyph_run(&mut self, _: &GlyphRun<'_, 'a>, _: DrawProps<'a>, _: &DrawMode) {
+        self.budget.check_time();
         self.found = true;
     }
 
     fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {
+        self.budget.check_time();
         self.found = true;
     }
 
@@ -101,8 +103,15 @@ impl<'a> Device<'a> for WordFinder<'_> {
         self.found |= tiling_of(&props.paint).is_some();
     }
 
-    fn push_clip_path(&mut self, _: &ClipPath) {}
-    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {}
+    /// Also called for each form, even for one that draws nothing.
+    fn push_clip_path(&mut self, _: &ClipPath) {
+        self.budget.check_time();
+    }
+
+    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {
+        self.budget.check_time();
+    }
+
     fn pop_clip(&mut self) {}
     fn pop_transparency_group(&mut self) {}
 }
