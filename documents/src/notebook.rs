@@ -111,9 +111,8 @@ fn other_text(kind: &str, value: &Value) -> Option<String> {
     let is_data = matches!(kind, "json" | "application/json")
         || (kind.ends_with("+json") && !kind.starts_with("application/vnd."));
     let text = match value {
-        Value::Object(_) | Value::Array(_) if is_data && kind != "json" => {
-            serde_json::to_string_pretty(value).ok()?
-        }
+        // Without line breaks: indentation makes deep arrays a hundred times as long.
+        Value::Object(_) | Value::Array(_) if is_data && kind != "json" => value.to_string(),
         value if is_data || kind.starts_with("text/") => lines(Some(value)),
         _ => return None,
     };
@@ -162,10 +161,20 @@ mod tests {
         let text = extract(&notebook.to_string(), &tally).unwrap();
         assert_eq!(
             text,
-            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nebb | 7\n\nlow at six\n\n$h^2$\n\nFlood: too high\n\nline 3\nEbb: too low\n\n{\n  \"port\": 7\n}\n\nport,metres\nBrest,7\n\n## Old\n\nin old\n\n{\"tide\": 1}"
+            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nebb | 7\n\nlow at six\n\n$h^2$\n\nFlood: too high\n\nline 3\nEbb: too low\n\n{\"port\":7}\n\nport,metres\nBrest,7\n\n## Old\n\nin old\n\n{\"tide\": 1}"
         );
         let left_out = tally.into_left_out();
         assert_eq!([Kind::Pictures, Kind::UnreadParts].map(|it| left_out.count(it)), [1, 2]);
         assert_eq!(extract("{\"cells\": []}", &Tally::default()), None);
+    }
+
+    #[test]
+    fn deep_data_is_not_longer_than_in_the_notebook() {
+        let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+        let data = format!("[{}]", vec![deep; 50].join(","));
+        let notebook = format!(
+            r#"{{"nbformat": 4, "cells": [{{"cell_type": "code", "outputs": [{{"data": {{"application/json": {data}}}}}]}}]}}"#
+        );
+        assert_eq!(extract(&notebook, &Tally::default()).unwrap(), data);
     }
 }

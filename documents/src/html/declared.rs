@@ -25,9 +25,12 @@ pub(super) fn encoding_of(bytes: &[u8]) -> Option<&'static Encoding> {
         if rest.starts_with(b"!--") {
             rest = behind(rest, b"-->");
         } else if begins(b"meta") {
-            if let Some(encoding) = labelled(tag(rest), "charset") {
+            let meta = tag(rest);
+            if let Some(encoding) = labelled(meta, "charset") {
                 return Some(encoding).filter(is_possible);
             }
+            // What lies in this tag is not read again.
+            rest = rest.get(meta.len()..).unwrap_or_default();
         } else if RAW.iter().any(|name| begins(name)) {
             rest = behind(rest, b"</");
         }
@@ -76,6 +79,7 @@ mod tests {
             ),
             ("<script>'<meta charset=utf-8>'</script><meta charset=koi8-r>", Some("KOI8-R")),
             ("<meta name=charset content=x><meta charset='none'><p>", None),
+            ("<meta name=a><meta content=b><meta charset=koi8-r>", Some("KOI8-R")),
             ("<meta charset=utf-16>", None),
             ("<!-- open", None),
         ] {
@@ -85,5 +89,12 @@ mod tests {
                 assert_eq!(found, expected, "{}", page.trim());
             }
         }
+    }
+
+    #[test]
+    fn a_page_of_open_tags_is_read_once() {
+        let start = std::time::Instant::now();
+        assert_eq!(encoding_of("<meta".repeat(20_000).as_bytes()), None);
+        assert!(start.elapsed().as_secs() < 2, "took {:?}", start.elapsed());
     }
 }

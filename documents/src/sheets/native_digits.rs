@@ -163,6 +163,12 @@ mod tests {
             ("[DBNum1][$-804]General", 0.0, "〇"),
             ("[DBNum1][$-804]General", 1e20, "一〇〇〇〇〇〇〇〇〇〇〇〇〇〇〇〇〇〇〇〇"),
             ("[$-804]0", 7.0, "7"),
+            ("[DBNum1][$-804]0.0\"m2\"", 12.5, "一二.五m2"),
+            ("[$-D000000]General\" CO2\"", 12.0, "๑๒ CO2"),
+            ("[$-D000000]0.0E+0", 12_000.0, "๑.๒E+๔"),
+            ("[$-D000000]# ?/?", 2.25, "๒ ๑/๔"),
+            ("[$-D000000]0", -0.1, "๐"),
+            ("[$-D000000]0", -7.0, "-๗"),
         ] {
             let format = NumberFormat::parse(code);
             assert_eq!(format.format_number(value).as_deref(), Some(expected), "{code}");

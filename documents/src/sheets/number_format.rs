@@ -130,11 +130,9 @@ impl NumberFormat {
     /// Formats a number. Returns `None` if it is shown without a format.
     pub(super) fn format_number(&self, value: f64) -> Option<String> {
         let (section, says_sign) = self.section_for(value)?;
-        let text = section.format_value(value.abs());
-        let is_zero = !section.pieces.contains(&Piece::General)
-            && !text.chars().any(|c| ('1'..='9').contains(&c));
+        let (text, is_zero) = section.format_value(value.abs());
         let sign = if value < 0.0 && !says_sign && !is_zero { "-" } else { "" };
-        Some(format!("{sign}{}", section.digits.replace(text.trim())))
+        Some(format!("{sign}{}", text.trim()))
     }
 }
 
@@ -275,8 +273,8 @@ impl Section {
         matches!(&self.condition, Some((sign, bound)) if matches!(&**sign, "<" | "<=") && *bound == 0.0)
     }
 
-    /// Formats the absolute value of a number.
-    fn format_value(&self, value: f64) -> String {
+    /// Formats the absolute value of a number. Also returns whether it is shown as zero.
+    fn format_value(&self, value: f64) -> (String, bool) {
         let mut value = value;
         for piece in &self.pieces {
             if *piece == Piece::Percent {
@@ -290,10 +288,11 @@ impl Section {
                 Piece::Percent => "%".to_owned(),
                 _ => String::new(),
             };
-            return self.pieces.iter().map(piece).collect();
+            return (self.pieces.iter().map(piece).collect(), false);
         }
         if self.pieces.contains(&Piece::Slash) {
-            return self.format_fraction(value);
+            let text = self.format_fraction(value);
+            return (self.digits.replace(&text), is_zero(&text));
         }
         let is_digit = |piece: &Piece| matches!(piece, Piece::Digit(_));
         let exponent_at = self.pieces.iter().position(|it| matches!(it, Piece::Exponent(_)));
@@ -337,16 +336,21 @@ impl Section {
         self.write_pieces(&integer, &fraction, (whole.len(), is_grouped), exponent)
     }
 
-    /// Writes the pieces with the digits in their places.
+    /// Writes the pieces with the digits in their places. Also returns whether the digits are all zero.
     fn write_pieces(
         &self,
         integer: &str,
         fraction: &str,
         (places, is_grouped): (usize, bool),
         exponent: i32,
-    ) -> String {
+    ) -> (String, bool) {
         let digits: Vec<char> = integer.chars().collect();
-        let mut text = String::new();
+        let (mut text, mut shown) = (String::new(), String::new());
+        // Digits in literals stay as they are.
+        let mut write = |text: &mut String, digits: &str| {
+            shown.push_str(digits);
+            text.push_str(&self.digits.replace(digits));
+        };
         let (mut place, mut decimal, mut behind, mut in_exponent) = (0, 0, false, false);
         let kept = kept_decimals(&self.pieces, fraction);
         for piece in &self.pieces {
@@ -375,7 +379,7 @@ impl Section {
                         .rev()
                         .take_while(|it| matches!(it, Piece::Digit(_)))
                         .count();
-                    text.push_str(&format!("{:0width$}", exponent.abs()));
+                    write(&mut text, &format!("{:0width$}", exponent.abs()));
                 }
                 Piece::Digit(_) if in_exponent => {}
                 Piece::Digit(kind) if !behind => {
@@ -387,8 +391,8 @@ impl Section {
                     for at in first..=at {
                         let right = digits.len() as isize - at;
                         match usize::try_from(at).ok().and_then(|at| digits.get(at)) {
-                            Some(digit) => text.push(*digit),
-                            None if *kind == '0' => text.push('0'),
+                            Some(digit) => write(&mut text, digit.encode_utf8(&mut [0; 4])),
+                            None if *kind == '0' => write(&mut text, "0"),
                             None if *kind == '?' => text.push(' '),
                             None => continue,
                         }
@@ -400,14 +404,15 @@ impl Section {
                 }
                 Piece::Digit(_) => {
                     if decimal < kept {
-                        text.push(fraction.chars().nth(decimal).unwrap_or('0'));
+                        write(&mut text, fraction.get(decimal..=decimal).unwrap_or("0"));
                     }
                     decimal += 1;
                 }
                 Piece::Comma | Piece::Point | Piece::Slash | Piece::Text | Piece::General => {}
             }
         }
-        text
+        let is_zero = is_zero(&shown);
+        (text, is_zero)
     }
 
     /// Formats a whole number and a fraction.
@@ -447,6 +452,11 @@ impl Section {
             _ => format!("{above}/{below}"),
         }
     }
+}
+
+/// Whether no digit of a text is other than zero.
+fn is_zero(text: &str) -> bool {
+    !text.contains(|c: char| ('1'..='9').contains(&c))
 }
 
 fn digits(pieces: &[Piece]) -> Vec<char> {
@@ -587,6 +597,7 @@ mod tests {
             ("\"No. \"0", 7.0, "No. 7"),
             ("General\" EUR\"", 100.0, "100 EUR"),
             (";;;", 5.0, ""),
+            ("0\" m2\"", -0.001, "0 m2"),
         ] {
             assert_eq!(
                 NumberFormat::parse(code).format_number(value).as_deref(),
