@@ -27,6 +27,7 @@ use numbering::{MAX_LEVEL, Numbering, read_numbering};
 use objects::{Objects, folder, formula_text};
 use shapes::sort_shapes;
 use styles::Styles;
+pub(crate) use styles::short_name;
 
 pub(crate) fn extract(
     bytes: &[u8],
@@ -93,7 +94,9 @@ impl<'a> BookTexts<'a> {
         for tree in [&styles, content] {
             body.read_styles(tree);
         }
-        let is_colored = ["conditional-format", "map"].iter().any(|it| !content.all(it).is_empty());
+        // The maps of number formats color no cell.
+        let is_colored = !content.all("conditional-format").is_empty()
+            || content.all("style").iter().any(|style| style.child("map").is_some());
         Ok(Self { body, is_colored })
     }
 
@@ -119,7 +122,9 @@ impl<'a> BookTexts<'a> {
         let background =
             if self.is_colored { Background::Unknown } else { Background::Plain(WHITE) };
         let look = self.body.styles.look_of_style(style, "table-cell", Look::default());
-        let is_hidden = look.is_hidden(background);
+        let mut paragraphs = cell.elements().filter(|it| matches!(&*it.name, "p" | "h"));
+        let is_hidden = look.is_hidden(background)
+            && !paragraphs.any(|it| self.body.shows_words(it, look, background));
         // The cell is hidden as a whole.
         let look = if is_hidden { Look { fonts: look.fonts, ..Look::default() } } else { look };
         let mut boxes = String::new();
@@ -432,6 +437,21 @@ impl<'a> Body<'a> {
                 _ => self.write_inline(element, look, line, boxes),
             }
         }
+    }
+
+    /// Whether a part of a line has words that are seen; its look may be overridden by spans.
+    fn shows_words(&self, parent: &Element, look: Look, background: Background) -> bool {
+        parent.children.iter().any(|node| match node {
+            Node::Text(words) => !words.trim().is_empty() && !look.is_hidden(background),
+            Node::Element(element) => match &*element.name {
+                "span" => {
+                    let look = self.styles.look_of_element(element, "text", look);
+                    self.shows_words(element, look, background)
+                }
+                "annotation" | "note" | "frame" | "hidden-text" => false,
+                _ => self.shows_words(element, look, background),
+            },
+        })
     }
 
     /// Returns what a control of a form shows.

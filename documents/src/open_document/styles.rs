@@ -1,6 +1,9 @@
 //! Styles of paragraphs and text: hidden text, fonts of symbols, colors.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use crate::{
     colors::{Background, TINY, parse_hexadecimal},
@@ -11,6 +14,9 @@ use crate::{
 
 /// Longest chain of styles based on each other.
 const MAX_CHAIN: usize = 20;
+
+/// Longest name of a style that is kept, in bytes.
+const MAX_NAME: usize = 256;
 
 #[derive(Debug, Default)]
 struct Style {
@@ -53,13 +59,13 @@ impl Styles {
             if style.child("drawing-page-properties").is_some_and(hides_master) {
                 self.without_master.insert(name.clone());
             }
-            let base = style.attribute("parent-style-name");
+            let base = style.attribute("parent-style-name").map(short_name);
             let look = style.child("text-properties").map(|text| self.look_of_properties(text));
             let mut look = look.unwrap_or_default();
             let around = ["paragraph-properties", "table-cell-properties"];
             let background = around.iter().find_map(|name| background_of(style.child(name)?));
             look.background = look.background.or(background);
-            self.styles.insert((family, name), Style { base, look });
+            self.styles.insert((family, short_name(name)), Style { base, look });
         }
     }
 
@@ -71,7 +77,7 @@ impl Styles {
     /// Returns the look of a style and the styles under it, over the look around it.
     pub(super) fn look_of_style(&self, name: Option<String>, family: &str, around: Look) -> Look {
         let style = |name: String| self.styles.get(&(family.to_owned(), name));
-        let first = name.and_then(style);
+        let first = name.map(short_name).and_then(style);
         let chain = std::iter::successors(first, |known| style(known.base.clone()?));
         let look =
             chain.take(MAX_CHAIN).fold(Look::default(), |look, known| look.or_from(known.look));
@@ -129,6 +135,16 @@ pub(super) fn background_of(properties: &Element) -> Option<Background> {
         parse_hexadecimal(color.trim_start_matches('#'))
             .map_or(Background::Unknown, Background::Plain),
     )
+}
+
+/// Returns the name of a style, or the hash of a long one: any number of cells may share a name.
+pub(crate) fn short_name(name: String) -> String {
+    if name.len() <= MAX_NAME {
+        return name;
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish().to_string()
 }
 
 /// Removes the quotes of a font family, as in `'Wingdings 2'`.

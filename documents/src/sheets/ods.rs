@@ -9,7 +9,7 @@ use super::{
     number_format::format_general,
 };
 use crate::{
-    context::Context, format::Format, left_out::Kind, open_document::BookTexts, package::Package,
+    context::Context, format::Format, left_out::Kind, open_document::{BookTexts, short_name}, package::Package,
     spaces::joined_lines, unreadable::Unreadable, xml::Element,
 };
 
@@ -118,7 +118,7 @@ impl Sheet<'_, '_> {
                     if child.attribute("visibility").is_some_and(|it| it != "visible") {
                         self.columns.push(*at..end);
                     }
-                    self.styles.push((end, child.attribute("default-cell-style-name")));
+                    self.styles.push((end, default_style(child)));
                     *at = end;
                 }
                 "table-columns" | "table-column-group" | "table-header-columns" => {
@@ -146,7 +146,7 @@ impl Sheet<'_, '_> {
         let count = repeated(row, "number-rows-repeated");
         let is_hidden = row.attribute("visibility").is_some_and(|it| it != "visible");
         let mut shown: Vec<(Range<u32>, String)> = Vec::new();
-        let row_style = row.attribute("default-cell-style-name");
+        let row_style = default_style(row);
         let mut column = 0_u32;
         for cell in row.elements() {
             let mut next = column;
@@ -212,7 +212,9 @@ impl Sheet<'_, '_> {
             self.beside.push(shown.beside);
         }
         let text = joined_lines(&shown.text);
-        if !text.is_empty() {
+        // Words that are not shown are not replaced by the value, which repeats them.
+        let mut paragraphs = cell.elements().filter(|it| matches!(&*it.name, "p" | "h"));
+        if !text.is_empty() || paragraphs.any(|it| !it.text().trim().is_empty()) {
             return (text, shown.is_hidden);
         }
         let number =
@@ -246,6 +248,11 @@ impl Sheet<'_, '_> {
             }
         }
     }
+}
+
+/// Returns the name of the style of the cells without one.
+fn default_style(element: &Element) -> Option<String> {
+    element.attribute("default-cell-style-name").map(short_name)
 }
 
 fn repeated(element: &Element, name: &str) -> u32 {

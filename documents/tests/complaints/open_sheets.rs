@@ -1,5 +1,9 @@
 //! Sheets of `OpenDocument`: cells as they are shown.
 
+use std::time::{Duration, Instant};
+
+use tidegate_documents::{Limits, extract};
+
 use super::{Row, hidden, row};
 use crate::common::{Parts, ods, package};
 
@@ -28,6 +32,21 @@ fn style(family: &str, name: &str, properties: &str) -> String {
     )
 }
 
+/// Each cell of a column looks up the column's style.
+#[test]
+fn a_long_name_of_a_style_costs_no_more_per_cell() {
+    let name = "W".repeat(2_000_000);
+    let styles = style("table-cell", &name, "style:text-line-through-style=\"solid\"");
+    let column = format!(
+        "<table:table-column table:number-columns-repeated=\"9999\" table:default-cell-style-name=\"{name}\"/>"
+    );
+    let bytes = book(&styles, &column, &["dear"; 5_000]);
+    let start = Instant::now();
+    let read = extract(&bytes, "long.ods", &Limits::default()).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "took {:?}", start.elapsed());
+    assert!(read.text.contains("~~dear~~ | ~~dear~~"), "{}", read.text);
+}
+
 pub(super) fn rows() -> Vec<Row> {
     let span = |name: &str, text: &str| {
         format!("<text:span text:style-name=\"{name}\">{text}</text:span>")
@@ -35,6 +54,7 @@ pub(super) fn rows() -> Vec<Row> {
     let styles = [
         style("text", "S", "style:text-line-through-style=\"solid\""),
         style("text", "R", "style:text-position=\"super 58%\""),
+        style("text", "K", "fo:color=\"#000000\""),
         style("text", "H", "text:display=\"none\""),
         style("table-cell", "W", "fo:color=\"#ffffff\""),
         style("table-cell", "C", "style:text-line-through-style=\"solid\""),
@@ -107,6 +127,49 @@ pub(super) fn rows() -> Vec<Row> {
             book(&styles, "", &[white, white_day, &format!("{} seen", span("H", "gone words"))]),
             &["seen"],
             &["pale", "2026", "gone"],
+        ),
+        hidden(
+            "white beside a number format of several parts",
+            "map.ods",
+            book(
+                &format!("{styles}<number:number-style style:name=\"N\"><style:map style:condition=\"value()&gt;=0\" style:apply-style-name=\"P\"/></number:number-style>"),
+                "",
+                &["seen", white],
+            ),
+            &["seen"],
+            &["pale"],
+        ),
+        hidden(
+            "hidden words that the value of their cell repeats",
+            "value.ods",
+            book(
+                &styles,
+                "",
+                &[
+                    "seen",
+                    &format!(
+                        "@<table:table-cell office:value-type=\"string\" office:string-value=\"gone words\"><text:p>{}</text:p></table:table-cell>",
+                        span("H", "gone words")
+                    ),
+                ],
+            ),
+            &["seen"],
+            &["gone"],
+        ),
+        hidden(
+            "black words in a white cell",
+            "spans.ods",
+            book(
+                &styles,
+                "",
+                &[
+                    &white.replace("pale words", &format!("pale {}", span("K", "black"))),
+                    &white_day.replace("22.11.26", &span("K", "22.11.26")),
+                    &white_day.replace("22.11.26", &span("R", "22.11.26")).replace("2026", "2027"),
+                ],
+            ),
+            &["black | 2026-11-22"],
+            &["pale", "2027"],
         ),
         hidden(
             "the style of a column",
