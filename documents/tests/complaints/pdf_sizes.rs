@@ -130,6 +130,22 @@ pub(super) fn rows() -> Vec<Row> {
             &[],
         ),
         row(
+            "a title of two large words beside lines",
+            "title.pdf",
+            page(
+                &beside(
+                    "Annual Report",
+                    36.0,
+                    680.0,
+                    310.0,
+                    &["of the harbour office of", "Brest and of the quays"],
+                ),
+                &[],
+            ),
+            &["Annual Report"],
+            &[],
+        ),
+        row(
             "words of a pattern",
             "pattern.pdf",
             pattern("/PaintType 1", "/Pattern cs /P scn 100 480 420 100 re f"),

@@ -2,6 +2,7 @@
 //! would mix their words with the text's.
 
 use super::{
+    super::page_budget::PageBudget,
     rows::CELL_GAP,
     words::{SMALL, Word},
 };
@@ -34,8 +35,8 @@ struct Block {
     letters: usize,
 }
 
-/// Separates notes from the other words.
-pub(super) fn split_asides(words: Vec<Word>) -> (Vec<Word>, Vec<Aside>) {
+/// Separates notes from the other words. Small letters in great disorder may take the page's time.
+pub(super) fn split_asides(words: Vec<Word>, budget: &PageBudget) -> (Vec<Word>, Vec<Aside>) {
     let (smallest, largest) = words.iter().fold((f64::INFINITY, 0.0_f64), |sizes, word| {
         (sizes.0.min(word.size), sizes.1.max(word.size))
     });
@@ -49,13 +50,14 @@ pub(super) fn split_asides(words: Vec<Word>) -> (Vec<Word>, Vec<Aside>) {
     let same_size = by_size.chunk_by(|a, b| b.size - a.size < 0.01 * b.size);
     let notes: Vec<Block> = same_size
         .filter(|same| same.first().is_some_and(|word| word.size < SMALL * largest))
-        .flat_map(blocks)
-        .filter(|block| is_note(block, &by_line))
+        .flat_map(|same| blocks(same, budget))
+        .filter(|block| is_note(block, &by_line, budget))
         .collect();
     let mut asides: Vec<Aside> =
         notes.iter().map(|note| Aside { words: Vec::new(), y: note.y() }).collect();
     let mut others = Vec::with_capacity(words.len());
     for word in words {
+        budget.check_time();
         match notes.iter().position(|note| note.contains(&word)) {
             Some(at) => asides[at].words.push(word),
             None => others.push(word),
@@ -101,13 +103,14 @@ impl Block {
 }
 
 /// Groups words of one size.
-fn blocks(words: &[&Word]) -> Vec<Block> {
+fn blocks(words: &[&Word], budget: &PageBudget) -> Vec<Block> {
     let mut words = words.to_vec();
     words.sort_by(|a, b| a.y.total_cmp(&b.y));
     let (mut open, mut closed): (Vec<Block>, Vec<Block>) = (Vec::new(), Vec::new());
     for line in words.chunk_by_mut(|a, b| b.y - a.y < 0.1 * b.size) {
         line.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
         for part in line.chunk_by(|a, b| b.x.0 - a.x.1 < CELL_GAP * b.size) {
+            budget.check_time();
             let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
             let letters = part.iter().map(|word| word.letters + 1).sum();
             let (x, lines) = ((first.x.0, last.x.1), vec![first.y]);
@@ -123,7 +126,8 @@ fn blocks(words: &[&Word]) -> Vec<Block> {
 }
 
 /// Whether lines are a note beside text. `words` are all words, by their baselines.
-fn is_note(block: &Block, words: &[&Word]) -> bool {
+fn is_note(block: &Block, words: &[&Word], budget: &PageBudget) -> bool {
+    budget.check_time();
     let (top, bottom) = block.ends();
     if block.lines.len() < 2 || block.letters < NOTE_LETTERS * block.lines.len() {
         return false;
@@ -155,10 +159,51 @@ fn is_note(block: &Block, words: &[&Word]) -> bool {
     }
     // Cells of a table all stand alike to the others of their rows.
     let offset = |line: &f64| {
+        budget.check_time();
         let nearest = baselines.iter().map(|base| line - base);
         nearest.min_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0)
     };
     let offsets: Vec<f64> = block.lines.iter().map(offset).collect();
-    let alike = |at: &f64| offsets.iter().filter(|it| (*it - at).abs() < SAME * size).count();
+    let alike = |at: &f64| {
+        budget.check_time();
+        offsets.iter().filter(|it| (*it - at).abs() < SAME * size).count()
+    };
     offsets.iter().map(alike).max().unwrap_or(0) * 2 <= offsets.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind},
+        time::{Duration, Instant},
+    };
+
+    use super::{super::super::page_budget::is_budget_exceeded, *};
+    use crate::limits::Limits;
+
+    fn word(x: (f64, f64), y: f64, size: f64, letters: usize) -> Word {
+        let (text, table) = ("a".repeat(letters), None);
+        Word { text, letters, x, y, size, space_before: false, space_after: false, table }
+    }
+
+    #[test]
+    fn disorder_costs_no_more_than_the_time_of_the_page() {
+        let count = || (0..30_000_u32).map(f64::from);
+        // Small words far apart on one line.
+        let mut line: Vec<Word> = count().map(|at| word((at, at + 0.1), 0.0, 0.5, 1)).collect();
+        line.push(word((0.0, 10.0), 50.0, 10.0, 2));
+        // A note of many lines beside as many lines of text.
+        let column = count().flat_map(|at| {
+            let y = at * 6.0;
+            [word((0.0, 50.0), y, 5.0, 20), word((100.0, 300.0), y + at % 7.0 * 0.4, 10.0, 40)]
+        });
+        for words in [line, column.collect()] {
+            let limits = Limits { time: Duration::from_millis(1_200), ..Limits::default() };
+            let budget = PageBudget::from_limits(&limits);
+            let start = Instant::now();
+            let cause = catch_unwind(AssertUnwindSafe(|| split_asides(words, &budget))).err();
+            assert!(start.elapsed() < Duration::from_secs(2), "took {:?}", start.elapsed());
+            assert!(cause.is_some_and(|cause| is_budget_exceeded(&*cause)));
+        }
+    }
 }

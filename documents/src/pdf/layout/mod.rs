@@ -73,7 +73,7 @@ pub(super) fn page_text(glyphs: &[Glyph], rules: &Rules, budget: &PageBudget) ->
         let ruling = if is_slanted { Ruling::default() } else { Ruling::from_rules(rules, turn) };
         let (words, overlays) = overlays::split_overlays(words);
         let words = ruled::replace_tables(words, &ruling);
-        let (words, asides) = asides::split_asides(words);
+        let (words, asides) = asides::split_asides(words, budget);
         // Lower numbers belong to tables with drawn lines.
         let tables = ruling.level.len() + ruling.upright.len();
         let mut reader =

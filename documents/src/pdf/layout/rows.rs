@@ -154,6 +154,7 @@ fn clear_blanks(words: &mut Vec<Word>) {
 }
 
 /// Moves initials and large numbers, which reach down over several lines, to the first line beside them.
+/// The words of a large line stay together.
 fn raise_initials(words: &mut [Word]) {
     let letters: usize = words.iter().map(|word| word.letters).sum();
     let usual = words.iter().map(|word| word.size * word.letters as f64).sum::<f64>();
@@ -163,6 +164,15 @@ fn raise_initials(words: &mut [Word]) {
         let Some(word) = words.get(at).filter(|word| word.table.is_none()).cloned() else {
             continue;
         };
+        let is_before = |other: &Word| {
+            (other.size - word.size).abs() < 0.01 * word.size
+                && (other.y - word.y).abs() < 0.1 * word.size
+                && other.x.0 < word.x.0
+                && word.x.0 - other.x.1 < CELL_GAP * word.size
+        };
+        if words.iter().any(is_before) {
+            continue;
+        }
         let is_beside = |line: &&Word| {
             line.size * INITIAL < word.size
                 && line.table.is_none()
