@@ -9,8 +9,14 @@ use super::{
     number_format::format_general,
 };
 use crate::{
-    context::Context, format::Format, left_out::Kind, open_document::{BookTexts, short_name}, package::Package,
-    spaces::joined_lines, unreadable::Unreadable, xml::Element,
+    context::Context,
+    format::Format,
+    left_out::Kind,
+    open_document::{BookTexts, short_name},
+    package::Package,
+    spaces::joined_lines,
+    unreadable::Unreadable,
+    xml::Element,
 };
 
 /// The elements that are shapes, or links around them.

@@ -132,7 +132,9 @@ pub(super) fn rows() -> Vec<Row> {
             "white beside a number format of several parts",
             "map.ods",
             book(
-                &format!("{styles}<number:number-style style:name=\"N\"><style:map style:condition=\"value()&gt;=0\" style:apply-style-name=\"P\"/></number:number-style>"),
+                &format!(
+                    "{styles}<number:number-style style:name=\"N\"><style:map style:condition=\"value()&gt;=0\" style:apply-style-name=\"P\"/></number:number-style>"
+                ),
                 "",
                 &["seen", white],
             ),
