@@ -167,8 +167,10 @@ pub(super) async fn show_completed(
             output::print_data(&agreement::table(agreement))?;
         }
     }
-    let notes = agreement.as_ref().map(Agreement::notes).unwrap_or_default();
-    notes.iter().for_each(|note| output::print_message(note));
+    if let Some(agreement) = &agreement {
+        let notes = agreement.notes().into_iter().chain(agreement.each_document());
+        notes.for_each(|note| output::print_message(&note));
+    }
     if let Some(at_least) = at_least
         && agreement::enough(agreement.as_ref(), at_least, id) == Outcome::Faulty
     {

@@ -193,14 +193,18 @@ impl Agreement {
         Rate { agreed, compared: compared + self.unjudged }
     }
 
-    /// What the figures are about, what a document takes, and what is in no figure, in sentences.
-    pub fn notes(&self) -> Vec<String> {
-        let Self { how, unjudged, unanswered, without_document, without_truth, .. } = self;
+    /// What a document took, in a sentence, if that is known.
+    pub fn each_document(&self) -> Option<String> {
         let each = |sum: f64, number: u64| (number > 0).then(|| sum / float(number));
         let price = each(self.cost_usd, self.priced).map(|usd| format!("${usd:.4}"));
         let time = each(self.seconds, self.timed).map(|seconds| format!("{seconds:.1} s"));
         let taken: Vec<String> = price.into_iter().chain(time).collect();
-        let taken = (!taken.is_empty()).then(|| format!("a document: {}", taken.join(", ")));
+        (!taken.is_empty()).then(|| format!("a document: {}", taken.join(", ")))
+    }
+
+    /// What the figures are about, and what is in no figure, in sentences.
+    pub fn notes(&self) -> Vec<String> {
+        let Self { how, unjudged, unanswered, without_document, without_truth, .. } = self;
         let named = |ids: &Unmatched| (ids.count, format!(" ({ids})"));
         let left_out = [
             ("answers that were not judged, and are in no figure", (*unjudged, String::new())),
@@ -211,7 +215,7 @@ impl Agreement {
         let left_out = left_out.into_iter().filter(|(_, (number, _))| *number > 0);
         let left_out =
             left_out.map(|(what, (number, ids))| format!("{what}: {}{ids}", count(number)));
-        [format!("compared: {how}")].into_iter().chain(taken).chain(left_out).collect()
+        [format!("compared: {how}")].into_iter().chain(left_out).collect()
     }
 }
 
@@ -455,11 +459,11 @@ mod tests {
         let Compared { agreement, disagreements, .. } = compared.into_report(Some(&judge));
         assert_eq!(agreement.documents, Rate { agreed: 2, compared: 4 });
         assert_eq!((agreement.unjudged, disagreements.len()), (1, 2));
+        assert_eq!(agreement.each_document().unwrap(), "a document: $0.5000, 3.0 s");
         assert_eq!(
             agreement.notes(),
             [
                 "compared: fields by their values, and what whole answers say, as a:judge judges it",
-                "a document: $0.5000, 3.0 s",
                 "answers that were not judged, and are in no figure: 1",
             ]
         );

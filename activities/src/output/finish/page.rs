@@ -198,7 +198,7 @@ fn agreement_table(agreement: &Agreement) -> Markup {
                 (row("all fields", agreement.documents, None))
             }
         } }
-        @for note in agreement.notes() { p { (note) } }
+        @for note in agreement.notes().into_iter().chain(agreement.each_document()) { p { (note) } }
     }
 }
 
