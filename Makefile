@@ -13,6 +13,9 @@ TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-lin
 lean := --locked --no-default-features --bin tidegate
 # The tools that setup found or fetched, for whatever starts an embedded stack.
 with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
+# How many tests run at once: fewer where other processes want the cores, because fleets that starve run into time-outs.
+threads = $$({ cat /proc/loadavg || sysctl -n vm.loadavg | tr -d '{}'; } 2>/dev/null | awk -v cores="$$(getconf _NPROCESSORS_ONLN)" \
+	'{ load = $$1 } END { count = int(12 - load / cores); print (count < 4 ? 4 : count) }')
 scripts := scripts/*.sh deploy/image/*.sh .ci/run
 
 .DEFAULT_GOAL := help
@@ -39,7 +42,7 @@ demo: tools ## build, then process the sample documents through a simulated prov
 	@$(with_tools) $(CARGO) run --quiet $(lean) -- demo $(ARGS)
 
 test: tools sdks lint ## formatting, lints and every test, on a real dev server and a real Redis
-	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked $(ARGS)
+	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 RUST_TEST_THREADS="$${RUST_TEST_THREADS:-$(threads)}" $(CARGO) test --workspace --locked $(ARGS)
 
 python: tools ## build the Python package and run its tests, with tools that setup fetches
 	@scripts/setup.sh --python
