@@ -7,6 +7,8 @@
     reason = "tests may stop at the first fault"
 )]
 
+mod pages;
+
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
