@@ -6,7 +6,7 @@
 #   scripts/setup.sh --temporal-cli  install nothing; print the path of the Temporal CLI
 #   scripts/setup.sh --sdks          fetch the vendors' SDKs, which two tests use
 #   scripts/setup.sh --python        fetch what `make python` builds and tests the Python package with; what cannot be had is said
-#   scripts/setup.sh --python-large  fetch Airflow, LiteLLM, moto, Azurite and others, with which `make python` then tries the pages about them
+#   scripts/setup.sh --python-large  fetch Airflow, LiteLLM, moto, fake-gcs-server, Azurite and others, with which `make python` then tries the pages about them
 #   scripts/setup.sh --deploy        fetch what `make manifests` checks deploy/ with; what cannot be had is said, and left out
 #   scripts/setup.sh --release       fetch what `make release` builds with
 #
@@ -398,7 +398,7 @@ case ${1:-} in
     ;;
 --python) ensure_python ;;
 --python-large)
-    python_packages clients/python/requirements-large.txt python-large "370 MB"
+    python_packages clients/python/requirements-large.txt python-large "400 MB"
     node_packages clients/python/tests/azurite/package.json azurite "360 MB"
     ;;
 --deploy) ensure_deploy ;;

@@ -56,7 +56,9 @@ impl Error {
     }
 
     fn new(what: &str, error: &(dyn StdError + 'static)) -> Self {
-        match meaning(error) {
+        let meaning = meaning(error);
+        let error = with_first_cause(error);
+        match meaning {
             Meaning::Forbidden => Self::Forbidden(format!(
                 "{what}: the store forbids it; check the keys and the rights that the workers have there ({error})"
             )),
@@ -66,6 +68,18 @@ impl Error {
             Meaning::Busy => Self::Failed(format!("{what}: {error}")),
         }
     }
+}
+
+/// The text of an error and, if it is silent about it, of the first of its causes: a request that
+/// was not answered says of itself neither "connection refused" nor "unknown issuer".
+fn with_first_cause(error: &(dyn StdError + 'static)) -> String {
+    let text = error.to_string();
+    let mut first = error;
+    while let Some(cause) = first.source() {
+        first = cause;
+    }
+    let first = first.to_string();
+    if text.contains(&first) { text } else { format!("{text}: {first}") }
 }
 
 fn meaning(error: &(dyn StdError + 'static)) -> Meaning {

@@ -6,6 +6,13 @@ use object_store::aws::AmazonS3ConfigKey as Key;
 
 use super::found::{Credential, CredentialKind as Kind, Variables};
 
+/// Variables that are read together, by the first of them.
+const SETS: [(&str, &[&str]); 3] = [
+    ("AWS_WEB_IDENTITY_TOKEN_FILE", &["AWS_ROLE_ARN"]),
+    ("AWS_ROLE_ARN", &["AWS_WEB_IDENTITY_TOKEN_FILE"]),
+    ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"]),
+];
+
 const EXPORT: &str = "eval \"$(aws configure export-credentials --format env)\"";
 
 pub(super) fn find(variables: &Variables<'_>, home: &Path) -> Credential {
@@ -45,7 +52,7 @@ pub(super) fn find(variables: &Variables<'_>, home: &Path) -> Credential {
     let service = get(Key::MetadataEndpoint)
         .map_or_else(|| "169.254.169.254".to_owned(), |it| format!("the address in {}", it.name));
     let from = format!("the metadata service, {service}; the environment holds no key");
-    let instance = Credential::new(Kind::InstanceRole, from);
+    let instance = variables.missing::<Key>(Credential::new(Kind::InstanceRole, from), &SETS);
     match profile(variables, home) {
         Some(profile) => instance.remark(format!(
             "{profile}, and profiles (SSO, assumed roles) are read by the AWS CLI alone: {EXPORT}"

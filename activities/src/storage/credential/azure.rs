@@ -15,6 +15,12 @@ const CLI_NAMES: [(&str, &str, Key); 3] = [
     ),
 ];
 
+/// Variables that are read together, by the first of them.
+const SETS: [(&str, &[&str]); 2] = [
+    ("AZURE_FEDERATED_TOKEN_FILE", &["AZURE_CLIENT_ID", "AZURE_TENANT_ID"]),
+    ("AZURE_CLIENT_SECRET", &["AZURE_CLIENT_ID", "AZURE_TENANT_ID"]),
+];
+
 pub(super) fn find(variables: &Variables<'_>) -> Credential {
     let found = credential(variables);
     let unread = CLI_NAMES.iter().filter(|(name, _, option)| {
@@ -84,10 +90,11 @@ fn credential(variables: &Variables<'_>) -> Credential {
     }
     let service = get(Key::MsiEndpoint)
         .map_or_else(|| "169.254.169.254".to_owned(), |it| format!("the address in {}", it.name));
-    Credential::new(
+    let managed = Credential::new(
         Kind::ManagedIdentity,
         format!(
             "the metadata service, {service}; the environment holds no key, SAS or application"
         ),
-    )
+    );
+    variables.missing::<Key>(managed, &SETS)
 }

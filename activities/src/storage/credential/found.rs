@@ -124,6 +124,22 @@ impl<'a> Variables<'a> {
         self.get(option).is_some_and(|found| yes(&found.value.to_ascii_lowercase()))
     }
 
+    /// Remarks the variables that are missing beside a first one, without which it is not read.
+    pub(super) fn missing<K: FromStr + PartialEq>(
+        &self,
+        found: Credential,
+        sets: &[(&str, &[&str])],
+    ) -> Credential {
+        let is_set = |name: &str| key::<K>(name).is_some_and(|it| self.get(&it).is_some());
+        sets.iter().filter(|(first, _)| is_set(first)).fold(found, |found, (first, others)| {
+            let absent: Vec<_> = others.iter().copied().filter(|name| !is_set(name)).collect();
+            if absent.is_empty() {
+                return found;
+            }
+            found.remark(format!("{first} is not read alone: set {}, too", absent.join(" and ")))
+        })
+    }
+
     /// A variable that a vendor's own tools read, and stores do not.
     pub(super) fn named(&self, name: &str) -> Option<&'a str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

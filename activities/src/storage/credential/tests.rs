@@ -74,6 +74,16 @@ fn what_is_missing_or_not_read_is_said() {
         said.contains("AWS_PROFILE names work") && said.contains("export-credentials"),
         "{said}"
     );
+    let (kind, said) = remark("s3://b", &[("AWS_WEB_IDENTITY_TOKEN_FILE", "/token")]);
+    assert!(kind == Kind::InstanceRole && said.ends_with("set AWS_ROLE_ARN, too"), "{said}");
+    let pod = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.23/v1")];
+    assert!(remark("s3://b", &pod).1.contains("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"));
+    let account = ("AZURE_STORAGE_ACCOUNT_NAME", "me");
+    let half = [account, ("AZURE_FEDERATED_TOKEN_FILE", "/token"), ("AZURE_CLIENT_ID", "c")];
+    let (kind, said) = remark("az://c", &half);
+    assert!(kind == Kind::ManagedIdentity && said.ends_with("set AZURE_TENANT_ID, too"), "{said}");
+    let (_, said) = remark("az://c", &[account, ("AZURE_CLIENT_SECRET", SECRET)]);
+    assert!(said.ends_with("set AZURE_CLIENT_ID and AZURE_TENANT_ID, too"), "{said}");
     let (_, said) =
         remark("az://c", &[("AZURE_STORAGE_ACCOUNT", "me"), ("AZURE_STORAGE_KEY", SECRET)]);
     assert!(said.contains("set AZURE_STORAGE_ACCOUNT_NAME\n"), "{said}");
