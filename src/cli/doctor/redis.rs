@@ -254,8 +254,12 @@ fn script_fault(words: &str) -> (String, &'static str) {
     if is("used memory > 'maxmemory'") {
         return ("Redis' memory is full".to_owned(), "raise maxmemory");
     }
+    if is("no answer within") {
+        let remedy = "Redis, this machine or the network between them is too slow: see what keeps it busy, and ask again";
+        return (words.to_owned(), remedy);
+    }
     let seen = words.split_once(" script: ").map_or(words, |(seen, _)| seen);
-    let remedy = "Redis must allow EVALSHA, EVAL and SCRIPT to this user, and answer within 250 ms";
+    let remedy = "Redis must allow EVALSHA, EVAL and SCRIPT to this user";
     (seen.to_owned(), remedy)
 }
 
@@ -289,6 +293,9 @@ mod tests {
         let full = "Redis is away: redis://h:1: \"OOM\": command not allowed when used memory > 'maxmemory'.";
         let (seen, remedy) = script_fault(&format!("{full} {place}"));
         assert_eq!((seen.as_str(), remedy), ("Redis' memory is full", "raise maxmemory"));
+        let slow = "Redis is away: redis://h:1: no answer within 250ms";
+        let (seen, remedy) = script_fault(slow);
+        assert!(seen == slow && remedy.contains("too slow"), "{remedy}");
         let (seen, remedy) = script_fault(&format!("Redis is away: redis://h:1: no. {place}"));
         assert_eq!(seen, "Redis is away: redis://h:1: no.");
         assert!(remedy.contains("EVALSHA"));
