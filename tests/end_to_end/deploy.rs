@@ -12,6 +12,7 @@ use metrics::{
     Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     with_local_recorder,
 };
+use serde_json::Value;
 use tidegate::config::Config;
 
 use crate::fleet::{Fleet, MODEL, fleet};
@@ -141,6 +142,38 @@ fn every_alert_has_a_runbook() {
         links += 1;
     }
     assert_eq!(links, alerts.matches("- alert: ").count(), "each alert has one");
+}
+
+/// Grafana asks nothing and changes nothing when it imports a dashboard: the data source is a variable.
+#[test]
+fn every_dashboard_is_imported_as_it_is() {
+    let mut boards = 0;
+    for file in files("deploy/grafana", "json") {
+        let board: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let named = file.display();
+        assert!(board["id"].is_null() && board["__inputs"].is_null(), "{named}");
+        let variables = board["templating"]["list"].as_array().unwrap();
+        let is_source = |it: &Value| it["name"] == "source" && it["type"] == "datasource";
+        assert!(variables.iter().any(is_source), "{named}");
+        for panel in board["panels"].as_array().unwrap() {
+            assert_eq!(panel["datasource"]["uid"], "${source}", "{named}: {}", panel["title"]);
+        }
+        let mut parts = vec![&board];
+        while let Some(part) = parts.pop() {
+            match part {
+                Value::Object(fields) => {
+                    if let Some(source) = fields.get("datasource") {
+                        assert_eq!(source["uid"], "${source}", "{named}");
+                    }
+                    parts.extend(fields.values());
+                }
+                Value::Array(items) => parts.extend(items),
+                _ => {}
+            }
+        }
+        boards += 1;
+    }
+    assert_eq!(boards, 2);
 }
 
 /// The answer of a worker's metrics page at this path.
