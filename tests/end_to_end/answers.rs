@@ -4,11 +4,6 @@ use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, MODEL, fleet};
 
-async fn signal(fleet: &Fleet, id: &str, name: &str) {
-    let sent = fleet.cli(&["workflow", "signal", "--workflow-id", id, "--name", name]).await;
-    assert!(sent.status.success());
-}
-
 /// Whichever batch asks, a document has one complete answer for each question and content.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
@@ -26,7 +21,7 @@ async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
 
     // Two batches at once. A paused batch counts as running.
     fleet.start("first", &batch).await;
-    signal(&fleet, "first", "pause").await;
+    fleet.signal("first", "pause").await;
     fleet.until("first", |progress| progress["documents"].as_u64() == Some(12)).await;
     fleet.start("second", &batch).await;
     let refused = fleet.result("second").await.unwrap_err().to_string();
@@ -35,7 +30,7 @@ async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
         "{refused}"
     );
     assert!(refused.contains("first") && refused.contains("(run "), "{refused}");
-    signal(&fleet, "first", "resume").await;
+    fleet.signal("first", "resume").await;
     assert_eq!(figures(&fleet.result("first").await.unwrap()), [12, 0, 0, 0, 0]);
     assert_eq!(fleet.account().requests, 12, "nothing was bought twice");
 
@@ -85,7 +80,7 @@ async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
     // A terminated batch leaves the output to the next batch.
     fleet.documents(14, 60);
     fleet.start("ended", &other).await;
-    signal(&fleet, "ended", "pause").await;
+    fleet.signal("ended", "pause").await;
     fleet.until("ended", |progress| progress["documents"].as_u64() == Some(14)).await;
     let ended =
         fleet.cli(&["workflow", "terminate", "--workflow-id", "ended", "--reason", "test"]).await;

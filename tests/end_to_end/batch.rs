@@ -193,16 +193,7 @@ async fn pause_resume_and_cancel_from_the_cli() {
     batch["max_in_flight"] = json!(4);
     fleet.start("steered", &batch).await;
     fleet.until("steered", |progress| progress["succeeded"].as_u64() >= Some(8)).await;
-    let signal = async |name| {
-        assert!(
-            fleet
-                .cli(&["workflow", "signal", "--workflow-id", "steered", "--name", name])
-                .await
-                .status
-                .success()
-        )
-    };
-    signal("pause").await;
+    fleet.signal("steered", "pause").await;
     fleet.until("steered", |progress| progress["paused"] == json!(true)).await;
     let mut before = u64::MAX;
     loop {
@@ -214,7 +205,7 @@ async fn pause_resume_and_cancel_from_the_cli() {
         before = now;
     }
     assert!(before < 120, "the batch was over before it was paused");
-    signal("resume").await;
+    fleet.signal("steered", "resume").await;
     fleet.until("steered", |progress| progress["succeeded"].as_u64() >= Some(before + 8)).await;
 
     assert!(fleet.cli(&["workflow", "cancel", "--workflow-id", "steered"]).await.status.success());

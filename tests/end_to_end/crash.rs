@@ -276,13 +276,13 @@ async fn a_document_that_kills_its_readers_is_given_up_after_two() {
     fleet.documents(3, 60);
     std::fs::write(fleet.path("in/killer.pdf"), "%PDF-1.7\n").unwrap();
     fleet.start("killer", &fleet.batch("out")).await;
-    fleet.cli(&["workflow", "signal", "--workflow-id", "killer", "--name", "pause"]).await;
+    fleet.signal("killer", "pause").await;
     for number in 0..2 {
         let program = fragile(&mut fleet, &format!("fragile-{number}"));
         // The plan has read the document, and the worker has what it needs.
         fleet.until("killer", |progress| progress["documents"] == 4).await;
         break_parser(&program);
-        fleet.cli(&["workflow", "signal", "--workflow-id", "killer", "--name", "resume"]).await;
+        fleet.signal("killer", "resume").await;
         assert!(!wait_for_exit(&mut fleet, number, 90).await.success(), "it was killed");
     }
     fleet.worker();

@@ -272,12 +272,7 @@ async fn a_worker_is_ready_while_it_takes_work_and_tells_what_is_watched() {
     let mut held = fleet.batch("held");
     held["max_in_flight"] = serde_json::json!(1);
     fleet.start("held", &held).await;
-    let signal = async |name: &str| {
-        let told =
-            fleet.cli(&["workflow", "signal", "--workflow-id", "held", "--name", name]).await;
-        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    };
-    signal("pause").await;
+    fleet.signal("held", "pause").await;
     for _ in 0..600 {
         text = ask(&page, "/metrics").await.1;
         if text.contains("tidegate_batches{state=\"paused\"} 1\n") {
@@ -288,7 +283,7 @@ async fn a_worker_is_ready_while_it_takes_work_and_tells_what_is_watched() {
     for state in ["paused\"} 1", "running\"} 0"] {
         assert!(text.contains(&format!("tidegate_batches{{state=\"{state}\n")), "{state}: {text}");
     }
-    signal("resume").await;
+    fleet.signal("held", "resume").await;
     fleet.result("held").await.unwrap();
 
     let before = fleet.account().requests;

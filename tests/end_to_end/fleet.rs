@@ -238,6 +238,20 @@ impl Fleet {
             .unwrap()
     }
 
+    /// Sends a batch a signal. A workflow whose tasks wait for the processor is "busy" for a moment.
+    pub async fn signal(&self, id: &str, name: &str) {
+        for _ in 0..30 {
+            let sent = self.cli(&["workflow", "signal", "--workflow-id", id, "--name", name]).await;
+            let said = String::from_utf8_lossy(&sent.stderr).into_owned();
+            assert!(sent.status.success() || said.contains("Workflow is busy"), "{said}");
+            if sent.status.success() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        panic!("{id} stays busy");
+    }
+
     /// Truncated answers are kept, because the tests count calls.
     pub fn batch(&self, output: &str) -> Value {
         json!({"source": self.uri("in/"), "output": self.uri(output), "instructions": "Summarise in three points.", "model": MODEL, "max_output_tokens": 256, "on_cut": "keep"})

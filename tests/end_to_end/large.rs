@@ -18,11 +18,6 @@ fn documents(progress: &Value) -> u64 {
     progress["documents"].as_u64().unwrap_or(0)
 }
 
-async fn signal(fleet: &Fleet, id: &str, name: &str) {
-    let sent = fleet.cli(&["workflow", "signal", "--workflow-id", id, "--name", name]).await;
-    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
-}
-
 /// One worker dies while it plans a later page, and another while it finishes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_goes_on_where_its_worker_was_killed() {
@@ -37,7 +32,7 @@ async fn a_plan_goes_on_where_its_worker_was_killed() {
     batch["records"] = json!({"id": "ship", "text": "note"});
     batch["max_in_flight"] = json!(2);
     fleet.start("large", &batch).await;
-    signal(&fleet, "large", "pause").await;
+    fleet.signal("large", "pause").await;
     // The second page is written by the activity that plans more pages.
     let folder = loop {
         let runs = std::fs::read_dir(fleet.path("out/_tidegate")).into_iter().flatten();

@@ -23,11 +23,7 @@ async fn no_call_begins_in_a_pause_and_none_is_lost() {
     fleet.worker();
     fleet.start("night", &fleet.batch("out")).await;
     fleet.until("night", |progress| progress["in_flight"].as_u64() >= Some(30)).await;
-    let signal = async |name: &str| {
-        let words = ["workflow", "signal", "--workflow-id", "night", "--name", name];
-        assert!(fleet.cli(&words).await.status.success());
-    };
-    signal("pause").await;
+    fleet.signal("night", "pause").await;
     let answer = why(&fleet, "night", |answer| {
         answer["waiting_for_resume"].as_u64() >= Some(10) && answer["working"] == json!(0)
     })
@@ -48,7 +44,7 @@ async fn no_call_begins_in_a_pause_and_none_is_lost() {
     let status = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(status.contains("ETA") && status.contains("unknown"), "{status}");
 
-    signal("resume").await;
+    fleet.signal("night", "resume").await;
     let result = fleet.result("night").await.unwrap();
     assert_eq!((&result["succeeded"], &result["failed"]), (&json!(40), &json!(0)), "{result}");
     assert_eq!(result["provider_calls"], json!(40), "what was under way ended: {result}");

@@ -40,12 +40,6 @@ async fn make_current(fleet: &Fleet, command: &str) {
     panic!("never current: {command}");
 }
 
-/// Sends the batch `old` a signal.
-async fn signal(fleet: &Fleet, name: &str) {
-    let sent = fleet.cli(&["workflow", "signal", "--workflow-id", "old", "--name", name]).await;
-    assert!(sent.status.success(), "{sent:?}");
-}
-
 /// The version that a batch ran on last.
 async fn ran_on(fleet: &Fleet, id: &str) -> Value {
     let output =
@@ -96,10 +90,10 @@ async fn a_batch_that_began_on_one_version_ends_on_the_next() {
     assert_eq!(ran_on(&fleet, "old").await, json!("v1"));
 
     // The pause keeps the batch from ending before the change.
-    signal(&fleet, "pause").await;
+    fleet.signal("old", "pause").await;
     fleet.worker_with(&version("v2"));
     make_current(&fleet, &command.replace("v1", "v2")).await;
-    signal(&fleet, "resume").await;
+    fleet.signal("old", "resume").await;
     let mut new = fleet.batch("new");
     // Separate instructions keep the prompts of each batch apart.
     new["instructions"] = json!("Summarise in two points.");
