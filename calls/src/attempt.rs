@@ -12,6 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tidegate_providers::ReplyShare;
 use tidegate_quota::{Request, Ticket};
 use tidegate_types::{CallCounts, FailureType, ModelId, Spend};
 
@@ -80,6 +81,8 @@ pub struct Attempt {
     pub(crate) of_document: Option<(String, u64)>,
     state: Arc<Mutex<CallState>>,
     held_beside_usd: Arc<Mutex<f64>>,
+    /// The share of memory that a large answer takes, until this and its clones are dropped.
+    pub(crate) reply_share: ReplyShare,
 }
 
 impl Attempt {
@@ -95,6 +98,7 @@ impl Attempt {
             of_document: None,
             state: Arc::new(Mutex::new(state)),
             held_beside_usd: Arc::default(),
+            reply_share: ReplyShare::default(),
         }
     }
 
@@ -118,7 +122,8 @@ impl Attempt {
     pub fn next(&self) -> Self {
         self.end();
         let reservation = Self::once().reservation;
-        Self { reservation, state: Arc::new(Mutex::new(self.state())), ..self.clone() }
+        let state = Arc::new(Mutex::new(self.state()));
+        Self { reservation, state, reply_share: ReplyShare::default(), ..self.clone() }
     }
 
     /// Sets the batch (its workflow's id) and its run (the folder of its job).

@@ -82,7 +82,11 @@ impl Guard {
         let sent = self.admit(attempt, request, budget).await?.sent();
         let version = provider.key().map(Key::version);
         let span = spans::call(operation, request);
-        let answer = ask().instrument(span.clone()).await;
+        let share = &attempt.reply_share;
+        let answer = share.hold_for(ask()).instrument(span.clone()).await;
+        if !answer.as_ref().is_ok_and(Answered::has_text) {
+            share.give_back();
+        }
         match answer {
             Ok(mut answered) => {
                 answered.forget_impossible_usage(request);
@@ -147,6 +151,12 @@ pub trait Answered {
     /// Drops the reported usage if the request cannot have it.
     fn forget_impossible_usage(&mut self, _: &Request) {}
 
+    /// Whether it has about as many bytes as the reply, so that the attempt keeps the reply's share
+    /// of memory to its end.
+    fn has_text(&self) -> bool {
+        true
+    }
+
     /// Returns the reason why the answer ended, if there is an answer.
     fn stop_reason(&self) -> Option<&StopReason> {
         None
@@ -175,6 +185,10 @@ impl Answered for Whole {
 }
 
 impl Answered for Embedded {
+    fn has_text(&self) -> bool {
+        false
+    }
+
     fn usage_and_limits(&self) -> (Option<&Usage>, &Observed) {
         (self.usage.as_ref(), &self.observed)
     }

@@ -10,7 +10,12 @@
 //!   of calls that take seconds. It also avoids calls that fail with an unknown outcome because an
 //!   idle connection died.
 
-use std::{borrow::Cow, error::Error as _, fmt, time::Duration};
+use std::{
+    borrow::Cow,
+    error::Error as _,
+    fmt,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
@@ -22,6 +27,7 @@ use crate::{
     endpoint,
     error::{Charged, Error, Kind},
     key::Key,
+    large_replies,
     message::Redactor,
     settings::{Setup, SetupError},
     vendor::Vendor,
@@ -59,37 +65,64 @@ pub(crate) struct Reply {
 /// The reason why a body is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Longer than the limit.
+    /// Longer than the limit, or of more values than any answer.
     TooLong,
+    /// Other large replies took this process's memory for too long.
+    NoRoom,
     /// The connection broke or time ran out; holds the reason.
     Broken(String),
 }
 
 impl Reply {
-    /// Reads a response to its end, up to the limit for answers.
+    /// Reads a response to its end, up to the limit for answers. More than a small one is read when
+    /// there is room for it.
     pub(crate) async fn read(mut response: reqwest::Response) -> Self {
-        let most = if response.status().is_success() { MAX_ANSWER_BYTES } else { MAX_ERROR_BYTES };
-        Self::read_most(&mut response, most).await
+        if !response.status().is_success() {
+            return Self::read_most(&mut response, MAX_ERROR_BYTES).await;
+        }
+        let mut reply = Self::read_most(&mut response, large_replies::SMALL).await;
+        if reply.cut != Some(Cut::TooLong) {
+            return reply;
+        }
+        let began = Instant::now();
+        let share = large_replies::share().await;
+        let has_waited = began.elapsed() > Duration::from_secs(1);
+        if share.is_some() {
+            reply.read_on(&mut response, MAX_ANSWER_BYTES).await;
+        }
+        // The call's time also ran while nothing was read.
+        if share.is_none() || has_waited && matches!(reply.cut, Some(Cut::Broken(_))) {
+            reply.cut = Some(Cut::NoRoom);
+        } else if crate::json::has_too_many_values(&reply.body) {
+            reply.cut = Some(Cut::TooLong);
+        }
+        reply
     }
 
     /// Reads a response to its end, or up to `most` bytes.
     pub(crate) async fn read_most(response: &mut reqwest::Response, most: usize) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let (mut body, mut cut) = (Vec::new(), None);
-        while cut.is_none() {
+        let mut reply = Self { status, headers, body: Vec::new(), cut: None };
+        reply.read_on(response, most).await;
+        reply
+    }
+
+    /// Reads further, to the end or up to `most` bytes in all.
+    async fn read_on(&mut self, response: &mut reqwest::Response, most: usize) {
+        self.cut = None;
+        while self.cut.is_none() {
             match response.chunk().await {
                 Ok(Some(chunk)) => {
-                    body.extend_from_slice(&chunk);
-                    cut = (body.len() > most).then_some(Cut::TooLong);
+                    self.body.extend_from_slice(&chunk);
+                    self.cut = (self.body.len() > most).then_some(Cut::TooLong);
                 }
                 Ok(None) => break,
                 Err(error) if error.is_timeout() => {
-                    cut = Some(Cut::Broken("time ran out (request-timeout)".to_owned()));
+                    self.cut = Some(Cut::Broken("time ran out (request-timeout)".to_owned()));
                 }
-                Err(error) => cut = Some(Cut::Broken(reason(&error))),
+                Err(error) => self.cut = Some(Cut::Broken(reason(&error))),
             }
         }
-        Self { status, headers, body, cut }
     }
 
     /// A reply inside another one.
@@ -350,6 +383,10 @@ impl Fault {
         let (kind, charged) = match error {
             error if error.is_connect() => (Kind::Transient, Charged::No),
             error if error.is_builder() => (Kind::InvalidRequest, Charged::No),
+            // hyper 1 tells it by its text alone. Another call would buy the same again.
+            error if root_cause(error) == "message head is too large" => {
+                (Kind::InvalidOutput, Charged::Unknown)
+            }
             _ => (Kind::Timeout, Charged::Unknown),
         };
         // The connection has its own time-out.
@@ -465,17 +502,24 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
-    use crate::testing;
+    use crate::{large_replies::ReplyShare, testing};
 
     /// The lines of a server that sends these pieces.
     async fn lines(pieces: impl Iterator<Item = &'static [u8]> + Send + 'static) -> Lines {
+        let head = &b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n"[..];
+        Lines::new(served(std::iter::once(head).chain(pieces)).await.unwrap())
+    }
+
+    /// The response of a server that sends these pieces.
+    async fn served(
+        pieces: impl Iterator<Item = &'static [u8]> + Send + 'static,
+    ) -> reqwest::Result<reqwest::Response> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         tokio::spawn(async move {
             let (mut client, _) = listener.accept().await.unwrap();
             // An answer before the request is an error of its own.
             assert!(client.read(&mut [0; 1_024]).await.unwrap() > 0);
-            client.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").await.unwrap();
             for piece in pieces {
                 if client.write_all(piece).await.is_err() {
                     break;
@@ -484,7 +528,43 @@ mod tests {
             client.shutdown().await
         });
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Lines::new(http.get(url).send().await.unwrap())
+        http.get(url).send().await
+    }
+
+    /// Reads a reply of this many pieces of a MiB each.
+    async fn read(pieces: usize) -> Reply {
+        const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n";
+        const PIECE: &[u8] = &[b'x'; 1 << 20];
+        let pieces = std::iter::once(HEAD).chain(std::iter::repeat_n(PIECE, pieces));
+        Reply::read(served(pieces).await.unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn large_replies_wait_for_those_that_are_not_written_and_none_is_without_end() {
+        let endless = read(usize::MAX).await;
+        assert_eq!(endless.cut, Some(Cut::TooLong));
+        assert!(endless.body.len() <= MAX_ANSWER_BYTES + (1 << 20), "{}", endless.body.len());
+
+        let calls: Vec<_> = (0..4).map(|_| ReplyShare::default()).collect();
+        for call in &calls {
+            let reply = call.hold_for(read(2)).await;
+            assert_eq!((reply.body.len(), reply.cut), (2 << 20, None));
+        }
+        let mut fifth = Box::pin(read(2));
+        let some_time = Duration::from_millis(300);
+        assert!(tokio::time::timeout(some_time, &mut fifth).await.is_err(), "there is no room");
+        assert_eq!(read(1).await.cut, None, "a small one does not wait");
+        drop(calls);
+        assert_eq!(fifth.await.cut, None);
+    }
+
+    #[tokio::test]
+    async fn a_head_without_end_is_not_bought_again() {
+        const HEADER: &[u8] = b"x-name: value\r\n";
+        let head = std::iter::once(&b"HTTP/1.1 200 OK\r\n"[..]);
+        let error = served(head.chain(std::iter::repeat(HEADER))).await.unwrap_err();
+        let Fault { kind, charged, .. } = Fault::from_error(&error);
+        assert_eq!((kind, charged), (Kind::InvalidOutput, Charged::Unknown), "{error:?}");
     }
 
     #[tokio::test]

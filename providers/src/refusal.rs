@@ -70,8 +70,13 @@ impl<'a> Context<'a> {
     pub(crate) fn unreadable(self, reply: &Reply, what: &str) -> Error {
         let (kind, text) = match &reply.cut {
             Some(Cut::Broken(reason)) => (Kind::Timeout, format!("the answer broke off: {reason}")),
+            // Another call would buy the same again.
             Some(Cut::TooLong) => {
-                (Kind::Transient, "the answer is longer than any answer can be".to_owned())
+                (Kind::InvalidOutput, "the answer is longer than any answer can be".to_owned())
+            }
+            Some(Cut::NoRoom) => {
+                let text = "other answers of more than a MiB took the memory for it for too long";
+                (Kind::InvalidOutput, text.to_owned())
             }
             None => (Kind::Transient, format!("the answer cannot be read: {what}")),
         };

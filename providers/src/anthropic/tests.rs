@@ -197,9 +197,11 @@ fn successes_that_are_none() {
         assert_eq!((error.kind, error.charged), (kind, charged), "{body}");
         assert!(!error.message.contains("secret words"), "{error}");
     }
-    for (cut, kind) in
-        [(Cut::Broken("reset".to_owned()), Kind::Timeout), (Cut::TooLong, Kind::Transient)]
-    {
+    for (cut, kind) in [
+        (Cut::Broken("reset".to_owned()), Kind::Timeout),
+        (Cut::TooLong, Kind::InvalidOutput),
+        (Cut::NoRoom, Kind::InvalidOutput),
+    ] {
         let reply = Reply { cut: Some(cut), ..testing::json(200, &success("end_turn", "Yes")) };
         let error = client().read(&REQUEST, &reply).unwrap_err();
         assert_eq!((error.kind, error.charged), (kind, Charged::Unknown));
