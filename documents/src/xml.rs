@@ -37,7 +37,8 @@ pub(crate) fn head(bytes: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// Parses a document. The returned element contains the root. Only the entities of XML and `&nbsp;`
-/// are resolved, so that none can expand. Mismatched tags are repaired as in browsers: an end tag
+/// are resolved, so that none can expand; others stay as written, and a document that declares its
+/// own is refused, as by Word. Mismatched tags are repaired as in browsers: an end tag
 /// of an outer element also ends those within it, and one without a start tag is ignored.
 pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable> {
     let damaged = |reason: &dyn std::fmt::Display| Unreadable::damaged(format, reason.to_string());
@@ -69,6 +70,9 @@ pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable>
             event @ (Event::Text(_) | Event::CData(_) | Event::GeneralRef(_)) => {
                 add_text(&mut open, &event_text(&event));
             }
+            Event::DocType(declared) if declared.contains("<!ENTITY") => {
+                return Err(damaged(&"it declares entities of its own, which are not read"));
+            }
             // A truncated document must not count as complete.
             Event::Eof if open.len() > 1 => return Err(damaged(&"it breaks off")),
             Event::Eof => return open.pop().ok_or_else(|| damaged(&"it is empty")),
@@ -84,7 +88,7 @@ pub(crate) fn event_text<'e>(event: &'e Event<'_>) -> Cow<'e, str> {
         Event::CData(text) => text.xml10_content(),
         Event::GeneralRef(name) => match name.resolve_char_ref() {
             Ok(Some(letter)) => letter.to_string().into(),
-            _ => entity(name).into(),
+            _ => entity(name).map_or_else(|| format!("&{};", &**name).into(), Cow::Borrowed),
         },
         _ => Cow::Borrowed(""),
     }
@@ -99,16 +103,16 @@ pub(crate) fn element(tag: &BytesStart<'_>) -> Element {
     }
 }
 
-fn entity(name: &str) -> &'static str {
-    match name {
+fn entity(name: &str) -> Option<&'static str> {
+    Some(match name {
         "amp" => "&",
         "lt" => "<",
         "gt" => ">",
         "quot" => "\"",
         "apos" => "'",
         "nbsp" => "\u{a0}",
-        _ => "",
-    }
+        _ => return None,
+    })
 }
 
 fn add(open: &mut [Element], node: Node) {
@@ -231,6 +235,17 @@ mod tests {
         let tree = parse(b"<a><b><i/ ><c>one</b> &amp & </x><d>two</d></a>", Format::Docx).unwrap();
         assert_eq!(tree.child("a").unwrap().child("d").unwrap().text(), "two");
         assert!(tree.text().starts_with("one") && tree.text().ends_with("two"), "{}", tree.text());
+    }
+
+    #[test]
+    fn no_entity_vanishes_or_grows() {
+        let resolved = read("<!DOCTYPE a><a>&lt;&#65;&nbsp;&lol;x</a>").unwrap();
+        assert_eq!(resolved, "<A\u{a0}&lol;x");
+        for declared in ["a \"text\"", "a SYSTEM \"file:///etc/hostname\"", "% a \"text\""] {
+            let refused = read(&format!("<!DOCTYPE d [<!ENTITY {declared}>]><d>&a;</d>"));
+            let why = refused.unwrap_err().to_string();
+            assert!(why.contains("declares entities of its own"), "{declared}: {why}");
+        }
     }
 
     #[test]

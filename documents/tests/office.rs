@@ -77,6 +77,29 @@ fn pictures_and_what_cannot_be_read_within_are_counted() {
 }
 
 #[test]
+fn entities_that_a_part_declares_are_refused_or_counted() {
+    let document = |declared: &str, notes: &str| {
+        let word = format!(
+            "{declared}<w:document><w:body><w:p><w:r><w:t>before &a; after</w:t></w:r></w:p></w:body></w:document>"
+        );
+        let refers = relations(&[("f", "footnotes", "footnotes.xml")]);
+        let parts = archive(&[
+            ("[Content_Types].xml", b"<Types/>"),
+            ("word/document.xml", word.as_bytes()),
+            ("word/_rels/document.xml.rels", refers.as_bytes()),
+            ("word/footnotes.xml", notes.as_bytes()),
+        ]);
+        read(&parts, "a.docx")
+    };
+    let declared = "<!DOCTYPE d [<!ENTITY a \"text\">]>";
+    let refused = document(declared, "<w:footnotes/>").unwrap_err().to_string();
+    assert!(refused.contains("declares entities of its own"), "{refused}");
+    let without = document("", &format!("{declared}<w:footnotes/>")).unwrap();
+    assert_eq!(without.text, "before &a; after");
+    assert_eq!(without.left_out.count(Kind::UnreadParts), 1);
+}
+
+#[test]
 fn rows_that_are_repeated_are_all_read() {
     let repeated = |count: u32| {
         let mut parts = ods();

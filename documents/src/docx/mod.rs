@@ -369,9 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_do_not_grow_and_nesting_has_an_end() {
-        let tree = xml::parse(b"<a>&lol;x</a>", Format::Docx).unwrap();
-        assert_eq!(tree.text(), "x");
+    fn nesting_has_an_end() {
         let deep = format!("{}{}", "<a>".repeat(1_000), "</a>".repeat(1_000));
         assert!(
             xml::parse(deep.as_bytes(), Format::Docx).unwrap_err().to_string().contains("nested")
