@@ -99,7 +99,8 @@ const NAMED_BY_ONE_REQUEST: &[&[&str]] = &[
 /// 524 for a slow one. 529 is Anthropic's overload. A redirect means a wrong base URL.
 pub(crate) fn by_status(status: u16) -> Kind {
     match status {
-        401 | 403 => Kind::Unauthorized,
+        // 407 is a proxy's.
+        401 | 403 | 407 => Kind::Unauthorized,
         402 => Kind::QuotaExhausted,
         413 => Kind::TooLarge,
         408 | 409 | 421 | 424 | 425 | 499 => Kind::Transient,

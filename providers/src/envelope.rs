@@ -40,11 +40,15 @@ const MESSAGES: [&str; 7] =
 /// Fields that hold an exact name.
 const CODES: [&str; 6] = ["error_code", "code", "reason", "quotaId", "quota_limit", "finishReason"];
 
+/// Fields that hold a class, besides `type`.
+const CLASSES: [&str; 3] = ["status", "__type", "error_type"];
+
 /// Signs after a word.
 const END_OF_WORD: [char; 6] = ['.', ',', ';', ':', '!', '"'];
 
 /// Fields that hold a wait in seconds.
-const WAITS: [&str; 4] = ["retry_after", "retryAfter", "retry_after_seconds", "resets_in_seconds"];
+const WAITS: [&str; 5] =
+    ["retry_after", "retryAfter", "retry_after_seconds", "resets_in_seconds", "reset_seconds"];
 
 /// Fields of which every answer has one.
 const ANSWERS: [&str; 9] = [
@@ -68,7 +72,7 @@ pub(crate) struct Envelope {
     pub(crate) numbers: Vec<String>,
     /// When a limit refills: the text of a header that a gateway passes on within the body.
     pub(crate) reset: Option<String>,
-    /// `type`, Google's `status` and AWS's `__type`: the classes.
+    /// `type`, Google's `status`, AWS's `__type` and `OpenRouter`'s `error_type`: the classes.
     pub(crate) types: Vec<String>,
     /// Messages for people.
     pub(crate) messages: Vec<String>,
@@ -184,9 +188,7 @@ impl Envelope {
                 let number = fields.get("status_code").and_then(Value::as_u64);
                 let number = number.filter(|number| *number >= 1000);
                 self.codes.extend(number.map(|number| format!("status_code {number}")));
-                for class in
-                    ["status", "__type"].iter().filter_map(|name| fields.get(*name)?.as_str())
-                {
+                for class in CLASSES.iter().filter_map(|name| fields.get(*name)?.as_str()) {
                     // `com.amazon.coral.service#ThrottlingException`
                     self.types.push(class.rsplit('#').next().unwrap_or(class).to_owned());
                 }

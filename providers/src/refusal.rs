@@ -104,10 +104,11 @@ impl<'a> Context<'a> {
     }
 
     fn classified(self, reply: &Reply, status: u16, envelope: &Envelope) -> Error {
-        let hint = wait_hint::read(&reply.headers, envelope, wait_hint::clock(&reply.headers));
+        let now = wait_hint::clock(&reply.headers);
+        let hint = wait_hint::read(&reply.headers, envelope, now);
         // Another refusal is not about the limit that the headers state.
-        let hint =
-            hint.or_else(|| wait_hint::end_of_window(&reply.headers).filter(|_| status == 429));
+        let of_window = || wait_hint::end_of_window(&reply.headers, now);
+        let hint = hint.or_else(|| of_window().filter(|_| status == 429));
         let by_type = || self.classifier.by_type(status, envelope);
         let own = self.errors.iter().find(|rule| rule.fits(status, envelope));
         let own = own.map(|rule| (rule.is.kind, rule.is.span));

@@ -13,9 +13,10 @@ mod phrases;
 use std::time::Duration;
 
 use self::phrases::{
-    AT_ONCE, CAP_EXCEEDS, CAPS, CONTENT, DAILY, EXCEEDS, FILTERED, GONE, LENGTHS, LIMITS, MONEY,
-    NO_FEATURE, NO_MODEL, NO_MONEY, NOT_IN_PLAN, OF_ALL_DOCUMENTS, PLANS, RATES, REACHED,
-    SENSITIVE, SPENT, TEXTS, TOO_LONG, WITHHELD,
+    AT_ONCE, BAD_SCHEMA, CAP_EXCEEDS, CAPS, CONTENT, CONTEXTS, DAILY, DOCUMENTS, EXCEEDS, FILTERED,
+    GONE, LENGTHS, LIMITS, MONEY, NO_FEATURE, NO_MODEL, NO_MONEY, NOT_IN_PLAN, NOT_TAKEN,
+    OF_ALL_DOCUMENTS, OVERSPENT, PLANS, RATES, REACHED, SCHEMAS, SENSITIVE, SPENT, TEXTS, TOO_LONG,
+    WITHHELD,
 };
 use crate::{
     envelope::Envelope,
@@ -23,7 +24,7 @@ use crate::{
 };
 
 /// Wait above which a limit is not one per minute, even if the reply states so.
-const LONG_WAIT: Duration = Duration::from_hours(2);
+pub(crate) const LONG_WAIT: Duration = Duration::from_hours(2);
 
 /// The statuses to which a row applies.
 #[derive(Debug, Clone, Copy)]
@@ -127,10 +128,24 @@ const fn spent_on(statuses: Statuses, span: Span, sign: Sign) -> Row {
 use Sign::{Name, Number, OneOfEach, Says, SaysOne};
 
 const ROWS: &[Row] = &[
+    // `DashScope`: the quotas of a plan, whose sentences end like that of a minute's limit.
+    spent(Span::Credit, Says(&["free allocated quota exceeded"])),
+    spent(Span::Hours, Says(&["hour allocated quota exceeded"])),
+    spent(
+        Span::Month,
+        SaysOne(&["week allocated quota exceeded", "month allocated quota exceeded"]),
+    ),
     // Limits of a minute that `DashScope` and Fireworks give the name of a spent account.
     row(Statuses::TooMany, Says(&["allocated quota exceeded"]), Kind::RateLimited),
     row(Statuses::TooMany, Says(&["error-code#token-limit"]), Kind::RateLimited),
     row(Statuses::TooMany, Says(&["usage limits. please try again later"]), Kind::RateLimited),
+    // `OpenRouter`: a 402 that lasts until calls under way have ended.
+    row(Statuses::Any, Name("in_flight_budget_exhausted"), Kind::RateLimited),
+    row(
+        Statuses::Only(&[402]),
+        SaysOne(&["in-flight requests", "in_flight_budget_exhausted"]),
+        Kind::RateLimited,
+    ),
     // A filter may add that it cost nothing: "No credits were charged".
     row(Statuses::Final, SaysOne(FILTERED), Kind::ContentRefused),
     // Money: nothing refills it.
@@ -146,6 +161,7 @@ const ROWS: &[Row] = &[
     spent(Span::Credit, Name("Arrearage")),
     spent(Span::Credit, Name("PrepaidBillOverdue")),
     spent(Span::Credit, Name("AllocationQuota.FreeTierOnly")),
+    spent(Span::Credit, Name("InvalidSubscription")),
     // The owner's own bounds: on a model, at Volcengine; on spending, at Groq.
     spent(Span::Credit, Name("SetLimitExceeded")),
     spent(Span::Credit, Name("blocked_api_access")),
@@ -157,16 +173,23 @@ const ROWS: &[Row] = &[
     spent(Span::Credit, Name("NOT_ENOUGH_BALANCE")),
     spent(Span::Credit, OneOfEach(MONEY, SPENT)),
     spent(Span::Credit, SaysOne(NO_MONEY)),
+    spent(Span::Credit, OneOfEach(&["budget"], OVERSPENT)),
+    // Databricks: a limit of zero.
+    spent(Span::Credit, Says(&["disabled due to", "rate limit"])),
     spent(Span::Credit, Says(&["exceeded your current quota", "platform.openai.com"])),
     spent(Span::Credit, Says(&["billing account", "is disabled"])),
-    spent(Span::Credit, OneOfEach(&["free tier", "free trial"], &["exhausted"])),
+    spent(
+        Span::Credit,
+        OneOfEach(&["free tier", "free trial"], &["exhausted", "ended", "expired"]),
+    ),
     spent(Span::Key, Says(&["key limit exceeded"])),
     spent(Span::Key, Says(&["key", "total limit"])),
+    row(Statuses::Any, Says(&["inputs", "max_new_tokens", "must be <="]), Kind::TooLarge),
     // Not a context that is too small: the bound on the answer is too large.
     row(Statuses::Request, OneOfEach(CAPS, CAP_EXCEEDS), Kind::OutputCapTooLarge),
     // The document does not fit.
-    row(Statuses::Any, Name("context_length_exceeded"), Kind::TooLarge),
-    row(Statuses::Any, Name("exceed_context_size_error"), Kind::TooLarge),
+    row(Statuses::Any, OneOfEach(CONTEXTS, &["exceed", "过长", "超出"]), Kind::TooLarge),
+    row(Statuses::Only(&[400]), Name("string_too_long"), Kind::TooLarge),
     row(Statuses::Any, Name("max_tokens_per_request"), Kind::TooLarge),
     row(Statuses::Any, Name("tokens_limit_reached"), Kind::TooLarge),
     row(Statuses::Request, Number("1261"), Kind::TooLarge),
@@ -174,7 +197,6 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Name("string_above_max_length"), Kind::InvalidRequest),
     row(Statuses::Any, SaysOne(TOO_LONG), Kind::TooLarge),
     row(Statuses::Any, Says(&["n_keep", "n_ctx"]), Kind::TooLarge),
-    row(Statuses::Any, Says(&["inputs", "max_new_tokens", "must be <="]), Kind::TooLarge),
     row(Statuses::Request, Says(&["'body'", "length less than or equal"]), Kind::TooLarge),
     row(Statuses::Request, Says(&["a maximum of", "pages"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "must have less than", "tokens"]), Kind::TooLarge),
@@ -197,6 +219,7 @@ const ROWS: &[Row] = &[
     spent(Span::Day, Number("1304")),
     spent_on(Statuses::TooMany, Span::Day, SaysOne(DAILY)),
     spent(Span::Day, OneOfEach(&["daily"], LIMITS)),
+    spent_on(Statuses::TooMany, Span::Day, OneOfEach(&[" tpd ", " rpd "], LIMITS)),
     spent(Span::Month, Number("1310")),
     spent(Span::Month, Name("EXCEED_TOKEN_QUOTA_LIMIT")),
     spent(Span::Month, Says(&["out of", "quota"])),
@@ -212,7 +235,7 @@ const ROWS: &[Row] = &[
     spent_on(
         Statuses::TooMany,
         Span::Month,
-        SaysOne(&["/ month", "per month", "per week", "weekly"]),
+        SaysOne(&["/ month", "/month", "per month", "per week", "weekly", "本月", "每月"]),
     ),
     spent(Span::Month, OneOfEach(&["monthly", "weekly"], LIMITS)),
     spent(Span::Month, OneOfEach(PLANS, REACHED)),
@@ -228,18 +251,27 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Number("1301"), Kind::ContentRefused),
     row(Statuses::Final, OneOfEach(SENSITIVE, &["detected", "contain"]), Kind::ContentRefused),
     row(Statuses::Request, Name("invalid_prompt"), Kind::ContentRefused),
+    row(Statuses::Request, Name("refusal"), Kind::ContentRefused),
     row(Statuses::Any, Name("content_policy_violation"), Kind::ContentRefused),
     row(Statuses::Any, Name("moderation_blocked"), Kind::ContentRefused),
     row(Statuses::Final, Says(&["guardrail", "violat"]), Kind::ContentRefused),
     row(Statuses::Final, Says(&["guardrail", "intervened"]), Kind::ContentRefused),
-    row(Statuses::Request, SaysOne(&["敏感", "违规", "审核不通过"]), Kind::ContentRefused),
+    row(
+        Statuses::Request,
+        SaysOne(&["敏感", "违规", "审核不通过", "审核未通过"]),
+        Kind::ContentRefused,
+    ),
     row(Statuses::Final, OneOfEach(CONTENT, WITHHELD), Kind::ContentRefused),
     // The key, in a request's refusal.
     row(
         Statuses::Request,
-        OneOfEach(&["api key", "authorization header"], &["incorrect", "invalid", "not valid"]),
+        OneOfEach(
+            &["api key", "access token", "authorization header"],
+            &["incorrect", "invalid", "not valid", "expired"],
+        ),
         Kind::Unauthorized,
     ),
+    row(Statuses::Request, Says(&["no permission to access"]), Kind::Unauthorized),
     row(Statuses::Request, Name("organization_restricted"), Kind::Unauthorized),
     row(Statuses::Request, Says(&["organization has been disabled"]), Kind::Unauthorized),
     // An account that is inactive or locked.
@@ -273,16 +305,25 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Name("model_terms_required"), Kind::UnknownModel),
     row(Statuses::Any, SaysOne(NOT_IN_PLAN), Kind::UnknownModel),
     row(Statuses::Request, SaysOne(NO_MODEL), Kind::UnknownModel),
-    row(Statuses::Request, Says(&["model ", "does not exist"]), Kind::UnknownModel),
-    row(Statuses::Request, Says(&["model '", "' not found"]), Kind::UnknownModel),
-    row(Statuses::Request, OneOfEach(&["the model "], GONE), Kind::UnknownModel),
-    // … and the features that the batch uses.
+    // … the features that the batch uses, …
+    row(Statuses::Request, Says(&["modality is not enabled"]), Kind::InvalidRequest),
     row(Statuses::Request, Name("unsupported_parameter"), Kind::Unsupported),
     row(Statuses::Request, Name("unsupported_value"), Kind::Unsupported),
     row(Statuses::Request, Name("unknown_parameter"), Kind::Unsupported),
     row(Statuses::Request, Name("OperationNotSupported"), Kind::Unsupported),
     row(Statuses::Request, SaysOne(NO_FEATURE), Kind::Unsupported),
+    // LM Studio, with a 200; Cloudflare.
+    row(
+        Statuses::Any,
+        SaysOne(&["unexpected endpoint or method", "no route for that uri"]),
+        Kind::Unsupported,
+    ),
     row(Statuses::Request, Says(&["not supported", "this model"]), Kind::Unsupported),
+    row(Statuses::Request, OneOfEach(SCHEMAS, BAD_SCHEMA), Kind::Unsupported),
+    // … not what this document is, …
+    row(Statuses::Request, OneOfEach(DOCUMENTS, NOT_TAKEN), Kind::InvalidRequest),
+    // … and the model in other words.
+    row(Statuses::Request, OneOfEach(&["model "], GONE), Kind::UnknownModel),
 ];
 
 /// The table's meaning of a refusal; `None` if no row matches. `wait` is the provider's requested
@@ -521,6 +562,20 @@ mod tests {
             (400, r#"{"error":{"message":"Invalid 'max_output_tokens': integer above maximum value.","code":"integer_above_max_value"}}"#, Kind::OutputCapTooLarge),
             (400, r#"{"error":{"message":"the max_completion_tokens should be [2, 2048]"}}"#, Kind::OutputCapTooLarge),
             (422, r#"{"detail":[{"type":"less_than_equal","loc":["body","max_tokens"],"msg":"Input should be less than or equal to 4096"}]}"#, Kind::OutputCapTooLarge),
+            // The model, in other words.
+            (400, r#"{"error":{"message":"The supported API model names are a or b, but you passed m.","type":"invalid_request_error"}}"#, Kind::UnknownModel),
+            (400, r#"{"detail":"The 'm' model is not supported when using Codex with a ChatGPT account."}"#, Kind::UnknownModel),
+            (400, r#"{"error":{"message":"Model Id [m] not found"}}"#, Kind::UnknownModel),
+            (400, r#"{"error":{"code":"model_is_deactivated","message":"x"}}"#, Kind::UnknownModel),
+            // What every document of the batch shares.
+            (400, r#"{"error":{"message":"Developer instruction is not enabled for models/gemma-3-27b-it"}}"#, Kind::Unsupported),
+            (400, r#"{"error":{"message":"This response_format type is unavailable now"}}"#, Kind::Unsupported),
+            (400, r#"{"error":{"message":"The specified schema produces a constraint that has too many states for serving."}}"#, Kind::Unsupported),
+            (422, r#"{"detail":[{"type":"extra_forbidden","loc":["body","foo"],"msg":"Extra inputs are not permitted"}]}"#, Kind::Unsupported),
+            (200, r#"{"error":"Unexpected endpoint or method. (POST /chat/completions)"}"#, Kind::Unsupported),
+            // What this document is.
+            (400, r#"{"error":{"message":"Image input modality is not enabled for models/gemma-3n-e4b-it"}}"#, Kind::InvalidRequest),
+            (400, r#"{"error":{"message":"The file type application/x is not supported by the model m"}}"#, Kind::InvalidRequest),
             // Texts that a call for vectors takes together.
             (400, r#"{"error":{"message":"Requested 308527 tokens, max 300000 tokens per request","code":"max_tokens_per_request"}}"#, large),
             (400, r#"{"detail":"The max allowed tokens per submitted batch is 120000. Your batch has 150000 tokens."}"#, large),

@@ -5,14 +5,13 @@
 //!
 //! | source | grammar |
 //! |---|---|
-//! | `retry-after-ms` | decimal number, milliseconds |
-//! | `retry-after` | decimal number, seconds; an HTTP date; "12s"; RFC 3339 |
-//! | `x-ai-ratelimit-retry-after` (Kong) | decimal number, seconds |
+//! | `retry-after-ms`, `x-ms-retry-after-ms` | decimal number, milliseconds |
+//! | `retry-after`; `x-retry-after`; `x-ai-ratelimit-retry-after` (Kong); `llm_provider-retry-after` (`LiteLLM`) | decimal number, seconds; an HTTP date; "1m30s"; RFC 3339; seconds or milliseconds since 1970 |
 //! | `RetryInfo.retryDelay` in the body | protobuf duration: "26s", "45.578569677s" |
-//! | `retry_after`, `retryAfter`, `retry_after_seconds`, `resets_in_seconds` in the body | seconds |
+//! | `retry_after`, `retryAfter`, `retry_after_seconds`, `resets_in_seconds`, `reset_seconds` in the body | seconds |
 //! | `x-amz-retry-after` | decimal number, milliseconds |
 //! | `x-ratelimit-reset-after` | decimal number, seconds |
-//! | message | "try again in 41.724s", "retry in 6m0s", "retry after: 7 seconds", "wait for 7 seconds", "resets in ~7s" |
+//! | message | "try again in 41.724s", "retry in 6m0s", "retry after: 7 seconds", "wait for 7 seconds", "resets in ~7s", "reset after 42h1m20s" |
 //! | message | "resets at 2026-12-01T12:00:00Z", "resets at: 2026-12-01 12:00:00 UTC" |
 //! | message | "regain access on 2026-12-01 at 00:00 UTC" |
 //! | message | "replenished in 2.11:53:40" (Azure API Management) |
@@ -24,9 +23,7 @@
 //! | header | grammar |
 //! |---|---|
 //! | `ratelimit` (IETF draft) | `"api";r=0;t=55`, before draft 8 `limit=100, remaining=0, reset=55` |
-//! | `ratelimit-reset` (Kong, IETF draft up to 6) | decimal number, seconds |
-//! | `x-ratelimit-reset` (Envoy, Together) | decimal number, seconds |
-//! | `ratelimitbysize-reset` (Mistral) | decimal number, seconds |
+//! | `ratelimit-reset` (Kong, IETF draft up to 6), `x-ratelimit-reset` (Envoy, Together), `x-rate-limit-reset`, `ratelimitbysize-reset` (Mistral) | as in `retry-after` |
 //!
 //! Reset headers of buckets, such as OpenAI's, are no hints: they state the time until a limit is full
 //! again, which is much longer than the time until the next call fits.
@@ -37,6 +34,17 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
 use http::HeaderMap;
 
 use crate::envelope::Envelope;
+
+/// Headers with a wait in milliseconds.
+const IN_MILLISECONDS: [&str; 2] = ["retry-after-ms", "x-ms-retry-after-ms"];
+
+/// Headers with a wait in seconds, or its end.
+const WAITS: [&str; 4] =
+    ["retry-after", "x-retry-after", "x-ai-ratelimit-retry-after", "llm_provider-retry-after"];
+
+/// Headers with the end of a window.
+const ENDS_OF_WINDOWS: [&str; 4] =
+    ["ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset", "ratelimitbysize-reset"];
 
 /// The longest accepted wait: a year.
 const MAX_WAIT: Duration = Duration::from_secs(366 * 86_400);
@@ -49,11 +57,9 @@ pub(crate) fn read(
     now: DateTime<Utc>,
 ) -> Option<Duration> {
     let header = |name| text(headers, name);
-    None.or_else(|| decimal(header("retry-after-ms")?, 0.001))
-        .or_else(|| decimal(header("retry-after")?, 1.0))
-        .or_else(|| until(moment(header("retry-after")?)?, now))
-        .or_else(|| units(header("retry-after")?).and_then(believable))
-        .or_else(|| decimal(header("x-ai-ratelimit-retry-after")?, 1.0))
+    let milliseconds = || IN_MILLISECONDS.iter().find_map(|name| decimal(header(name)?, 0.001));
+    milliseconds()
+        .or_else(|| WAITS.iter().find_map(|name| of_header(header(name)?, now)))
         .or_else(|| decimal(envelope.retry_delay.as_deref()?.strip_suffix('s')?, 1.0))
         .or_else(|| decimal(header("x-amz-retry-after")?, 0.001))
         .or_else(|| decimal(header("x-ratelimit-reset-after")?, 1.0))
@@ -62,12 +68,17 @@ pub(crate) fn read(
 }
 
 /// The time until the end of the window of a limit that a reply states to be used up.
-pub(crate) fn end_of_window(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn end_of_window(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let header = |name| text(headers, name);
-    None.or_else(|| of_spent_policy(header("ratelimit")?))
-        .or_else(|| decimal(header("ratelimit-reset")?, 1.0))
-        .or_else(|| decimal(header("x-ratelimit-reset")?, 1.0))
-        .or_else(|| decimal(header("ratelimitbysize-reset")?, 1.0))
+    let of_window = || ENDS_OF_WINDOWS.iter().find_map(|name| of_header(header(name)?, now));
+    header("ratelimit").and_then(of_spent_policy).or_else(of_window)
+}
+
+/// A wait, or its end, in any form that a header has.
+fn of_header(text: &str, now: DateTime<Utc>) -> Option<Duration> {
+    decimal(text, 1.0)
+        .or_else(|| until(moment(text).or_else(|| epoch(text))?, now))
+        .or_else(|| units(text).and_then(believable))
 }
 
 /// The reset of the first policy with nothing left, in the header `ratelimit`.
@@ -183,19 +194,22 @@ fn clock_face(text: &str) -> Option<Duration> {
 }
 
 /// Phrases before a wait. Not "after": "timed out after 600 seconds".
-const BEFORE_WAIT: [&str; 8] = [
+const BEFORE_WAIT: [&str; 11] = [
     "try again in",
     "retry in",
     "retry after",
+    "retry-after",
     "again after",
     "resets in",
     "reset in",
+    "resets after",
+    "reset after",
     "replenished in",
     "wait",
 ];
 
 /// Words between such a phrase and the wait.
-const ROUGHLY: [&str; 4] = ["for ", "about ", "approximately ", "~"];
+const ROUGHLY: [&str; 5] = ["for ", "about ", "approximately ", "at least ", "~"];
 
 fn in_message(message: &str, now: DateTime<Utc>) -> Option<Duration> {
     // ASCII only, so that positions in it match the message.
@@ -254,7 +268,11 @@ mod tests {
             (&[("retry-after", "soon")],                                 None),
             (&[("retry-after", "12s")],                                  Some(12_000)),
             (&[("retry-after", "2026-11-20T12:00:40Z")],                 Some(40_000)),
+            (&[("retry-after", "1m30s")],                                Some(90_000)),
+            (&[("retry-after", "1795176040")],                           Some(40_000)), // since 1970
             (&[("x-ai-ratelimit-retry-after", "9")],                     Some(9_000)), // Kong
+            (&[("llm_provider-retry-after", "11")],                      Some(11_000)), // LiteLLM
+            (&[("x-ms-retry-after-ms", "250"), ("retry-after", "7")],    Some(250)), // Azure
             (&[("retry-after", "2"), ("x-amz-retry-after", "900")],      Some(2_000)),
             (&[("x-amz-retry-after", "900")],                            Some(900)),
             (&[("x-ratelimit-reset-after", "97")],                       Some(97_000)),
@@ -278,11 +296,14 @@ mod tests {
             (&[("ratelimit-remaining", "0"), ("ratelimit-reset", "17")], Some(17)),
             (&[("x-ratelimit-limit", "10, 10;w=60"), ("x-ratelimit-reset", "23")], Some(23)),
             (&[("ratelimitbysize-reset", "28")], Some(28)),
+            (&[("x-ratelimit-reset", "1m30s")], Some(90)),
+            (&[("x-rate-limit-reset", "2026-11-20T12:00:33Z")], Some(33)),
+            (&[("ratelimit-reset", "1795176033")], Some(33)),
             // The time until a bucket is full.
             (&[("x-ratelimit-reset-tokens", "6m0s")], None),
         ];
         for (pairs, expected) in cases {
-            let wait = end_of_window(&headers(pairs)).map(|wait| wait.as_secs());
+            let wait = end_of_window(&headers(pairs), now()).map(|wait| wait.as_secs());
             assert_eq!(wait, *expected, "{pairs:?}");
         }
     }
@@ -330,6 +351,9 @@ mod tests {
             ("Too many requests. Retry after: 15 seconds",               Some(15_000)),
             ("Out of quota. Quota will be replenished in 01:23:45.",     Some(5_025_000)),
             ("Out of quota. Quota will be replenished in 2.11:53:40.",   Some(215_620_000)),
+            ("RPM limit exceeded; Retry-After: 2 hours",                 Some(7_200_000)),
+            ("Your quota will reset after 42h1m20s.",                    Some(151_280_000)), // Google
+            ("Please wait at least 18 seconds",                          Some(18_000)),
             ("Retry-After=15 seconds, waited 9 seconds",                 None),
             ("Please wait for the other request",                        None),
             ("Request timed out after 600 seconds",                      None),
@@ -353,6 +377,7 @@ mod tests {
             r#"{"error":"Too many requests","retryAfter":"7"}"#,
             r#"{"error":{"code":429,"metadata":{"retry_after_seconds":7.0}}}"#,
             r#"{"error":{"type":"usage_limit_reached","resets_in_seconds":7}}"#,
+            r#"{"error":{"code":"model_cooldown","reset_seconds":7}}"#,
         ] {
             let envelope = Envelope::read(body.as_bytes());
             let wait = read(&HeaderMap::new(), &envelope, now());

@@ -56,6 +56,10 @@ pub struct Expected {
     pub span: Option<String>,
     /// The wait that it asks for, in seconds.
     pub retry_after_s: Option<f64>,
+    /// The tokens of an answer: input beside the cache, read from it, written to it, output.
+    pub usage: Option<[u64; 4]>,
+    /// The text of an answer.
+    pub answer: Option<String>,
     /// The worker names it before a batch meets it.
     #[serde(default)]
     pub config_error: bool,

@@ -11,7 +11,7 @@ use crate::{
     envelope::Envelope,
     error::{Error, Kind, Span},
     observed::Observed,
-    wait_hint,
+    rules, wait_hint,
 };
 
 pub(crate) const NAMES: ErrorNames = ErrorNames::Read { by_code, by_type };
@@ -71,14 +71,16 @@ pub(crate) fn observed(headers: &HeaderMap) -> Observed {
     }
 }
 
-/// A used-up quota is told with an advice to retry in seconds. A day's quota returns at the end of the
-/// day; when money or a limit of zero returns is unknown.
+/// A used-up quota is told with an advice to retry in seconds, which is no hint; one of hours is. A day's
+/// quota returns at the end of the day; when money or a limit of zero returns is unknown.
 pub(crate) fn with_reset(error: Error, headers: &HeaderMap) -> Error {
     if error.kind != Kind::QuotaExhausted {
         return error;
     }
+    let told = error.retry_after.filter(|wait| *wait >= rules::LONG_WAIT);
     let is_of_a_day = error.span == Some(Span::Day);
-    Error { retry_after: is_of_a_day.then(|| until_reset(wait_hint::clock(headers))), ..error }
+    let end_of_day = is_of_a_day.then(|| until_reset(wait_hint::clock(headers)));
+    Error { retry_after: told.max(end_of_day), ..error }
 }
 
 fn until_reset(now: DateTime<Utc>) -> Duration {

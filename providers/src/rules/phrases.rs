@@ -1,12 +1,23 @@
 //! Phrases of refusals, in lower case: what several rows of the table look for.
 
 /// Limits that refill, in a message or a name.
-pub(super) const RATES: &[&str] =
-    &["rate limit", "too many requests", " qps", "request limit reached", "throttled"];
+pub(super) const RATES: &[&str] = &[
+    "rate limit",
+    "too many requests",
+    " qps",
+    "request limit reached",
+    "throttled",
+    "过于频繁",
+    "频率超限",
+];
 
 /// What a request has in tokens.
 pub(super) const LENGTHS: &[&str] =
     &["token", "prompt", "input length", "input is", "characters", "长度"];
+
+/// What a document does not fit into, in a message or a name.
+pub(super) const CONTEXTS: &[&str] =
+    &["context length", "context size", "context window", "上下文"];
 
 /// The document does not fit, in one phrase.
 pub(super) const TOO_LONG: &[&str] = &[
@@ -51,6 +62,7 @@ pub(super) const EXCEEDS: &[&str] = &[
     "must have less than",
     "must be no more than",
     "must be <=",
+    "too large",
     "only supports up to",
     "is beyond the limit",
     "超过上限",
@@ -61,8 +73,10 @@ pub(super) const CAPS: &[&str] = &[
     "max_tokens",
     "max tokens must",
     "max_completion_tokens",
+    "max_new_tokens",
     "max_output_tokens",
     "maxoutputtokens",
+    "maxtokens",
     "maximum tokens you requested",
 ];
 
@@ -70,17 +84,23 @@ pub(super) const CAPS: &[&str] = &[
 pub(super) const CAP_EXCEEDS: &[&str] = &[
     "above maximum",
     "cannot be greater than",
+    "greater than the max",
     "in range",
+    "in the range",
+    "is not less or equal",
     "is too large",
     "max allowed",
     "must be less than",
+    "must be <=",
     "must be at most",
+    "must be between",
     "must be no more than",
     "less than or equal",
     "maximum allowed",
     "supported range",
     "range of",
     "should be [",
+    "should be in [",
     "tokens you requested exceed",
     "参数非法",
 ];
@@ -89,6 +109,7 @@ pub(super) const CAP_EXCEEDS: &[&str] = &[
 pub(super) const MONEY: &[&str] = &[
     // Not "balancer".
     "balance ",
+    "bill ",
     "billing",
     "credit",
     "fund",
@@ -131,6 +152,7 @@ pub(super) const NO_MONEY: &[&str] = &[
     "closed billing account",
     "credit limit exceeded",
     "crossed budget",
+    "enter a payment method",
     "exceeded budget",
     "no credit",
     "no remaining credit",
@@ -141,12 +163,19 @@ pub(super) const NO_MONEY: &[&str] = &[
     "out of fund",
     "out of money",
     "over budget",
+    "in arrears",
+    "insufficient quota",
+    "payment required",
     "requires more credits",
     "used all available credits",
     "valid credit card",
     "valid payment instrument",
     "欠费",
 ];
+
+/// More than a budget of money is spent. A budget may also be one of thinking, or of the context.
+pub(super) const OVERSPENT: &[&str] =
+    &["current spend", "exceeded its", "exceeded their", "limit exceeded"];
 
 /// Limits of a plan, or set by the account's owner. A "quota" may be one of a minute.
 pub(super) const PLANS: &[&str] = &["usage limit", "spend limit", "spending limit", "spending cap"];
@@ -156,6 +185,8 @@ pub(super) const REACHED: &[&str] = &["reached", "exceed", "hit your", "hit the"
 
 /// A filter withheld the answer, in one phrase.
 pub(super) const FILTERED: &[&str] = &[
+    "blocked input",
+    "blocked output",
     "content exists risk",
     "content filter",
     "content management policy",
@@ -183,6 +214,8 @@ pub(super) const SENSITIVE: &[&str] = &[
     "sensitive information",
     "sensitive word",
     "illegaldetected",
+    "harmful content",
+    "unsafe content",
 ];
 
 /// Limits of a day, in the message of a 429.
@@ -192,6 +225,9 @@ pub(super) const DAILY: &[&str] = &[
     "per_day",
     "daily",
     "/ day",
+    "/day",
+    "今日",
+    "每日",
     "per 86400s",
     "24 hours",
     "requests for today",
@@ -206,7 +242,8 @@ pub(super) const OF_ALL_DOCUMENTS: &[&str] =
     &["thinking_budget", "thinking budget", "budget_tokens", "invalid schema for response_format"];
 
 /// What a filter looks at, or the filter.
-pub(super) const CONTENT: &[&str] = &["content", "prompt", "guardrail", "moderation", "safety"];
+pub(super) const CONTENT: &[&str] =
+    &["content", "prompt", "guardrail", "moderation", "safety", "usage policy", "usage policies"];
 
 /// A filter has found something. "Content-Type", "prompt-guard" and "constraint violated" are no
 /// filter's words.
@@ -271,21 +308,96 @@ pub(super) const NO_MODEL: &[&str] = &[
     "模型不存在",
 ];
 
-/// A model was withdrawn.
-pub(super) const GONE: &[&str] =
-    &["has been deprecated", "has been retired", "is no longer available"];
+/// A model is unknown, withdrawn, or none of this account or address.
+pub(super) const GONE: &[&str] = &[
+    "cannot find",
+    "could not find",
+    "deactivated",
+    "decommissioned",
+    "does not exist",
+    "is deprecated",
+    "is not allowed",
+    "is not available",
+    "is not supported",
+    "has been deprecated",
+    "has been retired",
+    "no longer available",
+    "no model named",
+    "not a chat model",
+    "not a supported model",
+    "not found",
+    "not have access",
+    "not loaded",
+    "only supported in",
+    "supported api model names",
+    "unsupported model",
+];
+
+/// What a document is, as far as the model cares.
+pub(super) const DOCUMENTS: &[&str] =
+    &["audio", "document", "file", "image", "media", "mime", "pdf"];
+
+/// It is not taken.
+pub(super) const NOT_TAKEN: &[&str] = &[
+    "cannot find",
+    "could not find",
+    "not available",
+    "not found",
+    "not supported",
+    "unsupported",
+];
+
+/// The form of an answer, which all documents of a batch share.
+pub(super) const SCHEMAS: &[&str] = &[
+    "compiled grammar",
+    "grammar error",
+    "json schema",
+    "json_schema",
+    "output_config",
+    "response format",
+    "response_format",
+    "response_schema",
+    "schema in generationconfig",
+    "specified schema",
+    "structured output",
+];
+
+/// It cannot be had.
+pub(super) const BAD_SCHEMA: &[&str] = &[
+    "exceeds",
+    "invalid",
+    "missing field",
+    "must be",
+    "must contain",
+    "not supported",
+    "too complex",
+    "too large",
+    "too many",
+    "unavailable",
+    "unimplemented",
+    "unsupported",
+];
 
 /// The model lacks a feature that all documents of a batch use, in one phrase.
 pub(super) const NO_FEATURE: &[&str] = &[
+    "cannot both be specified",
+    "cannot find field",
     "does not support parameter",
     "does not support thinking",
     "does not work with the specified model",
+    "extra inputs are not permitted",
+    "extraneous key",
     "features not supported by",
     "is deprecated for this model",
+    "is mandatory for this endpoint",
+    "is not enabled for model",
     "method not allowed",
     "model does not support",
     "model doesn't support",
+    "must be set to false",
     "on-demand throughput",
+    "only works in thinking mode",
+    "supported values are",
     "unrecognized request argument",
     "unsupported parameter",
 ];
