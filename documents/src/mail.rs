@@ -75,7 +75,9 @@ fn with_header_in_utf8(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let label = label.and_then(|rest| rest.split(['"', ';', ' ', '\r', '\n']).next());
     let declared = label.and_then(|label| encoding_rs::Encoding::for_label(label.as_bytes()));
     let declared = declared.filter(|it| *it != encoding_rs::UTF_8);
-    let (header, ..) = declared.unwrap_or_else(|| encoding::detect_encoding(header)).decode(header);
+    let header = encoded_words::escape_bytes(header);
+    let encoding = declared.unwrap_or_else(|| encoding::detect_encoding(&header));
+    let (header, ..) = encoding.decode(&header);
     Cow::Owned([header.as_bytes(), rest].concat())
 }
 

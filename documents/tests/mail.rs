@@ -47,6 +47,14 @@ fn base_64_that_is_not_whole_is_read() {
     }
 }
 
+/// Old programs put letters into encoded words as they are.
+#[test]
+fn letters_of_names_are_in_the_encoding_of_their_word() {
+    let header = b"From: Heinz =?iso-8859-1?Q?M\xfcller?= <m@example.org>\r\nSubject: =?koi8-r?Q?\xf0\xd2\xc9\xcc\xc9\xd7?=\r\nContent-Type: text/plain; charset=\"koi8-r\"\r\n\r\nEbb";
+    let text = read(header, "a.eml").unwrap().text;
+    assert_eq!(text, "From: Heinz Müller <m@example.org>\nSubject: Прилив\n\nEbb");
+}
+
 /// Old programs state ASCII or nothing for any text, and some state a wrong encoding.
 #[test]
 fn letters_are_what_their_bytes_say() {

@@ -15,6 +15,9 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 /// Fewest characters of a word that is base64; words of a footer are shorter.
 const LONG: usize = 24;
 
+/// Fewest characters of the first word of all if it ends in padding.
+const SHORT: usize = 8;
+
 /// Returns whether the message parser would decode base64 wrongly: it drops the last characters if
 /// there is no padding, fails at foreign characters, and decodes a footer of plain words as data.
 pub(super) fn is_faulty(text: &[u8]) -> bool {
@@ -46,8 +49,15 @@ pub(super) fn decode_lenient(text: &[u8]) -> (Vec<u8>, &[u8]) {
         behind -= line.len();
     }
     for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let is_first = bytes.is_empty() && signs.is_empty();
         if line.trim_ascii().is_empty() {
             goes_on = false;
+        } else if let Some(end) = end_of_padded_word(line).filter(|_| is_first)
+            && !is_data(line, false)
+        {
+            signs.extend(line[..end].iter().filter(|byte| is_sign(**byte)));
+            at += end;
+            break;
         } else if is_data(line, goes_on) {
             for byte in line {
                 match byte {
@@ -78,6 +88,16 @@ fn is_data(line: &[u8], goes_on: bool) -> bool {
     let longest = words().map(<[u8]>::len).max().unwrap_or(0);
     (line.len() - signs - spaces) * 20 <= signs
         && (longest >= LONG || (goes_on && words().count() == 1))
+}
+
+/// Returns the end of the first word of a line if more words follow and it is base64 that is padded.
+fn end_of_padded_word(line: &[u8]) -> Option<usize> {
+    let start = line.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    let length = line[start..].iter().position(u8::is_ascii_whitespace)?;
+    let (word, rest) = line[start..].split_at(length);
+    let is_padded = word.len() >= SHORT && word.len().is_multiple_of(4) && word.ends_with(b"=");
+    let is_base64 = word.iter().all(|byte| is_sign(*byte) || *byte == b'=');
+    (is_padded && is_base64 && !rest.trim_ascii().is_empty()).then_some(start + length)
 }
 
 fn flush(signs: &mut Vec<u8>, bytes: &mut Vec<u8>) {
@@ -128,6 +148,8 @@ mod tests {
             (format!("{WHOLE}\r\n\r\n--\r\nFooter"), whole.into(), "--\r\nFooter"),
             (format!("{WHOLE}Ig==\r\nFooter"), format!("{whole}\""), "Footer"),
             (format!("SGk=\n{WHOLE}"), format!("Hi{whole}"), ""),
+            ("VGlkZSBvZiA3 ignored".into(), String::new(), "VGlkZSBvZiA3 ignored"),
+            ("\nVGlkZSBvZg== ignored\nFooter".into(), "Tide of".into(), "ignored\nFooter"),
         ] {
             assert!(is_faulty(faulty.as_bytes()), "{faulty}");
             assert_eq!(read(&faulty), (bytes, rest.to_owned()), "{faulty}");

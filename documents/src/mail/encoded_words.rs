@@ -9,6 +9,36 @@ use memchr::memmem;
 
 use super::base64;
 
+/// Escapes bytes that encoded words hold as they are: the words' own encoding applies to them, not that
+/// of the header around them.
+pub(super) fn escape_bytes(header: &[u8]) -> Cow<'_, [u8]> {
+    let (mut escaped, mut copied, mut at) = (Vec::new(), 0, 0);
+    while let Some(start) = memmem::find(&header[at..], b"=?") {
+        at += start;
+        let Some((_, length)) = word_at(&header[at..]) else {
+            at += 2;
+            continue;
+        };
+        let word = &header[at..at + length];
+        if !word.is_ascii() {
+            escaped.extend_from_slice(&header[copied..at]);
+            for byte in word {
+                match byte.is_ascii() {
+                    true => escaped.push(*byte),
+                    false => escaped.extend(format!("={byte:02X}").bytes()),
+                }
+            }
+            copied = at + length;
+        }
+        at += length;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(header);
+    }
+    escaped.extend_from_slice(&header[copied..]);
+    Cow::Owned(escaped)
+}
+
 /// Joins adjacent encoded words in the header of a message and those of its parts, if a character
 /// is split between them.
 pub(super) fn join_split_words(message: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
@@ -136,5 +166,15 @@ mod tests {
         ] {
             assert_eq!(read(same), same);
         }
+    }
+
+    #[test]
+    fn bytes_in_a_word_are_in_its_encoding() {
+        let header = b"To: =?iso-8859-1?Q?M\xfcller?= =?x \xfc\r\nSubject: =?koi8-r?q?\xc4\xc1?=";
+        assert_eq!(
+            &*escape_bytes(header),
+            b"To: =?iso-8859-1?Q?M=FCller?= =?x \xfc\r\nSubject: =?koi8-r?q?=C4=C1?="
+        );
+        assert!(matches!(escape_bytes(b"To: =?utf-8?Q?a?="), Cow::Borrowed(_)));
     }
 }
