@@ -89,7 +89,7 @@ fn output_text(output: &Value, tally: &Tally) -> String {
         .or_else(other)
         .or(plain)
         .unwrap_or_default();
-    let text = encoding::remove_escapes(&text);
+    let text = last_states(&encoding::remove_escapes(&text));
     if !has_picture {
         let mut kinds = data.as_object().into_iter().flat_map(serde_json::Map::keys);
         if let Some(kind) = kinds.find(|kind| text.is_empty() && kind.starts_with("application/")) {
@@ -104,6 +104,16 @@ fn output_text(output: &Value, tally: &Tally) -> String {
     } else {
         format!("{text}\n[image]")
     }
+}
+
+/// Returns each line as it is shown at last: a carriage return goes back to its start, as in bars of
+/// progress.
+fn last_states(text: &str) -> String {
+    let shown = |line: &str| {
+        let states = line.trim_end_matches('\r');
+        states.rsplit_once('\r').map_or(states, |(_, last)| last).to_owned()
+    };
+    text.split('\n').map(shown).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the text of a kind that is read if there is no other: data, or a text of any language.
@@ -140,6 +150,7 @@ mod tests {
             {"cell_type": "markdown", "source": ["# Tides\n", "twice"]},
             {"cell_type": "code", "source": "plot(x)", "outputs": [
                 {"output_type": "stream", "text": ["\u{1b}[31mebb\u{1b}[0m\n"]},
+                {"output_type": "stream", "text": ["\r 0%|  | 0/2", "\r50%|# | 1/2", "\r100%|##| 2/2\r\n", "end\r"]},
                 {"output_type": "display_data", "data": {"image/png": "AAAA", "text/plain": "<Figure>"}},
                 {"output_type": "display_data", "data": {"text/html": ["<table><tr><td>ebb", "<td>7</table>"]}},
                 {"output_type": "display_data", "data": {"text/html": "<b>low</b> at six", "text/plain": "<IPython.core.display.HTML object>"}},
@@ -161,7 +172,7 @@ mod tests {
         let text = extract(&notebook.to_string(), &tally).unwrap();
         assert_eq!(
             text,
-            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nebb | 7\n\nlow at six\n\n$h^2$\n\nFlood: too high\n\nline 3\nEbb: too low\n\n{\"port\":7}\n\nport,metres\nBrest,7\n\n## Old\n\nin old\n\n{\"tide\": 1}"
+            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n100%|##| 2/2\nend\n\n[image]\n\nebb | 7\n\nlow at six\n\n$h^2$\n\nFlood: too high\n\nline 3\nEbb: too low\n\n{\"port\":7}\n\nport,metres\nBrest,7\n\n## Old\n\nin old\n\n{\"tide\": 1}"
         );
         let left_out = tally.into_left_out();
         assert_eq!([Kind::Pictures, Kind::UnreadParts].map(|it| left_out.count(it)), [1, 2]);
