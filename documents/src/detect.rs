@@ -90,6 +90,10 @@ impl Format {
         {
             return Ok(format);
         }
+        // A piece of rich text, which only its name tells from a text in braces.
+        if extension.as_deref() == Some("rtf") && start.trim_ascii_start().starts_with(b"{\\") {
+            return Err(Unreadable::Unsupported { what: foreign::RICH_TEXT.into() });
+        }
         if xml_2003::is_xml_2003(start) {
             return Ok(Self::Xls);
         }
@@ -363,6 +367,9 @@ mod tests {
         for (bytes, name, format) in cases {
             assert_eq!(Format::detect(bytes, name), Ok(format), "{name}");
         }
+        let piece = Format::detect(b"{\\pard Ebb\\par}", "a.rtf").unwrap_err().to_string();
+        assert!(piece.contains(foreign::RICH_TEXT), "{piece}");
+        assert_eq!(Format::detect(b"{\\pard Ebb\\par}", "a.txt"), Ok(Format::Text));
         // The directory is not opened, because that takes memory for each entry.
         let many = [&b"PK\x03\x04word/document.xml"[..], &b"PK\x01\x02".repeat(20_001)].concat();
         assert_eq!(Format::detect(&many, "a.docx"), Ok(Format::Zip));

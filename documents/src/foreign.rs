@@ -1,11 +1,10 @@
 //! Known formats that are not read: an error names the format to the user.
 
+pub(crate) const RICH_TEXT: &str = "rich text (RTF)";
+
 /// First bytes of formats that consist of text.
-const MARKS_OF_TEXT: &[(&[u8], &str)] = &[
-    (b"{\\rtf", "rich text (RTF)"),
-    (b"%!PS", "PostScript"),
-    (b"!<arch>\n", "an archive (ar or deb)"),
-];
+const MARKS_OF_TEXT: &[(&[u8], &str)] =
+    &[(b"{\\rtf", RICH_TEXT), (b"%!PS", "PostScript"), (b"!<arch>\n", "an archive (ar or deb)")];
 
 /// A workbook that is no compound file: Excel 2 to 5.
 const OLD_EXCEL: &str = "an old workbook of Excel (2.0 to 5.0): save it as XLSX";
