@@ -207,6 +207,33 @@ fn content_with_more_faults_than_are_skipped_is_named() {
 }
 
 #[test]
+fn forms_that_are_cut_off_are_named() {
+    let line = |text: &str| format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET ");
+    let font = "/Resources << /Font << /F1 5 0 R >>";
+    let form = |resources: &str, content: &str| {
+        stream(
+            &format!("/Type /XObject /Subtype /Form /BBox [0 0 612 792] {font} {resources} >>"),
+            content,
+        )
+    };
+    let (whole, cut) =
+        (form("", &line("whole")), form("", &(line("start") + "1 f ] " + &line("end"))));
+    let outer = form("/XObject << /I 7 0 R >>", "/I Do");
+    for (content, forms, unread) in [
+        ("/I Do", vec![&*whole], 0),
+        ("/I Do", vec![&*cut], 1),
+        // Nothing follows what cannot be read.
+        ("/I Do", vec![&*form("", &(line("start") + "]"))], 0),
+        ("/I Do", vec![&*outer, &*cut], 1),
+        // It is not drawn.
+        ("q Q", vec![&*cut], 0),
+    ] {
+        let read = read(&page(&(line("page") + content), "", &forms)).unwrap();
+        assert_eq!(read.left_out.count(left_out::Kind::UnreadPages), unread, "{}", read.text);
+    }
+}
+
+#[test]
 fn pictures_alone_are_no_text() {
     let bytes = page("200 0 0 200 72 72 cm /I Do", "", &[PICTURE]);
     assert_eq!(read(&bytes).unwrap_err(), Unreadable::NoTextLayer { pages: 1 });

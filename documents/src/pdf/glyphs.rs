@@ -26,7 +26,7 @@ use hayro_interpret::{
 };
 
 use super::{
-    accents, comments, content,
+    accents, comments, content, form_contents,
     forms::{self, FieldShape, FieldValue},
     glyph::Glyph,
     layers::Layers,
@@ -192,7 +192,9 @@ pub(super) fn collect_letters<'a>(
         let content = repair(&content);
         content::draw_content(page, &content, &mut context, &mut collector);
     }
-    collector.page.is_cut_off = !collector.has_reached_end;
+    let objects = &page.resources().x_objects;
+    collector.page.is_cut_off = !collector.has_reached_end
+        || form_contents::has_cut_off_form(objects, &content, &collector.budget);
     collector.annotation_letters = Some(Vec::new());
     interpret_page(page, &mut context, &mut collector);
     collector.page.unknown += collector.meanings.unknown;

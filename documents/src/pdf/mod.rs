@@ -4,6 +4,7 @@ mod accents;
 mod attachments;
 mod comments;
 mod content;
+mod form_contents;
 mod forms;
 mod glyph;
 mod glyphs;
