@@ -23,6 +23,17 @@ const NOTE: [&str; 6] = [
     "in another way.",
 ];
 
+const LONG_TEXT: [&str; 8] = [
+    "The tide gauge of the harbour was read each hour",
+    "by the clerk, who wrote what it showed into a book",
+    "and sent a copy of the page to the office in town,",
+    "where nobody looked at it until the flood of March",
+    "had covered the quay and the lower storehouses, and",
+    "the board asked why it had not been told about it.",
+    "Since then the gauge is read by a machine, and what",
+    "it shows is sent to all who want to know about it.",
+];
+
 /// Lines of a size below each other.
 fn lines(place: (f64, f64), step: f64, size: f64, lines: &[&str]) -> String {
     let each = |(at, text): (f64, &&str)| {
@@ -73,6 +84,24 @@ pub(super) fn rows() -> Vec<Row> {
         "annual report and found\nthat the figures of the second quarter were higher\nthan those of the first one by about four percent,\nwhich nobody had expected at the start of the year,\nand asks",
         "See also the report\nof the harbour office\nfor the year before,\nwhere a like question\nwas answered at first\nin another way.",
     ];
+    let prose = lines((60.0, 700.0), 13.0, 10.0, &LONG_TEXT);
+    // Words of a drawing, each on a baseline of its own.
+    let drawn: String = (0_u32..)
+        .map(f64::from)
+        .zip(["gauge", "quay", "high", "low", "flood", "ebb", "river", "sea"])
+        .map(|(at, word)| {
+            let x = if at % 2.0 == 0.0 { 340.0 } else { 430.0 };
+            lines((x, 702.5 - 12.4 * at), 0.0, 10.0, &[word])
+        })
+        .collect();
+    let described: String = (0_u32..)
+        .map(f64::from)
+        .zip(["12.50", "7.25"])
+        .map(|(at, value)| {
+            let y = 700.0 - 120.0 * at;
+            lines((60.0, y), 13.0, 10.0, &LONG_TEXT[..6]) + &lines((400.0, y), 0.0, 10.0, &[value])
+        })
+        .collect();
     let initial = [
         "he tide turns twice a day and",
         "nobody waits for it while small",
@@ -95,6 +124,24 @@ pub(super) fn rows() -> Vec<Row> {
             "cells.pdf",
             page(&table, &[]),
             &["Water as the meter shows it | paid at the end of the stay"],
+            &[],
+        ),
+        row(
+            "words of a drawing beside text",
+            "drawing.pdf",
+            page(&(prose + &drawn), &[]),
+            &[
+                "each hour\nby the clerk, who wrote what it showed into a book\nand sent a copy of the page to the office in town,\nwhere",
+                "gauge",
+                "sea",
+            ],
+            &[" | "],
+        ),
+        row(
+            "values beside long descriptions",
+            "described.pdf",
+            page(&described, &[]),
+            &["each hour 12.50\nby the clerk", "each hour 7.25\nby the clerk"],
             &[],
         ),
         row(
@@ -127,6 +174,76 @@ pub(super) fn rows() -> Vec<Row> {
                 &[],
             ),
             &["85% of those who were asked\nlike the quay as it is"],
+            &[],
+        ),
+        row(
+            "a large number far from its lines",
+            "far.pdf",
+            page(
+                &beside(
+                    "85%",
+                    40.0,
+                    680.0,
+                    190.0,
+                    &["of those who were asked", "like the quay as it is"],
+                ),
+                &[],
+            ),
+            &["85% of those who were asked\nlike the quay as it is"],
+            &[],
+        ),
+        row(
+            "large numbers before two small lines each",
+            "pairs.pdf",
+            page(
+                &[
+                    (72.0, "85%", "of those asked", "like the quay"),
+                    (280.0, "12%", "of the ships", "are small"),
+                ]
+                .map(|(x, number, first, second)| {
+                    lines((x, 700.0), 0.0, 24.0, &[number])
+                        + &lines((x + 78.0, 706.0), 12.0, 8.0, &[first, second])
+                })
+                .concat(),
+                &[],
+            ),
+            &["85% of those asked | 12% | of the ships\nlike the quay |  | are small"],
+            &[],
+        ),
+        row(
+            "a first letter that is a word, before a space",
+            "word.pdf",
+            page(
+                &beside("A", 44.0, 672.0, 106.0, &[" tide turns twice a day", "and nobody waits"]),
+                &[],
+            ),
+            &["A tide turns twice a day\nand nobody waits"],
+            &[],
+        ),
+        row(
+            "a first letter that is a word, before a word of the page",
+            "known.pdf",
+            page(
+                &beside("A", 44.0, 672.0, 106.0, &["tide turns twice a day", "and no tide waits"]),
+                &[],
+            ),
+            &["A tide turns twice a day\nand no tide waits"],
+            &[],
+        ),
+        row(
+            "a first letter of a word of the page",
+            "about.pdf",
+            page(
+                &beside(
+                    "A",
+                    44.0,
+                    672.0,
+                    106.0,
+                    &["way from the quay, far", "away, the way is long"],
+                ),
+                &[],
+            ),
+            &["Away from the quay, far\naway, the way is long"],
             &[],
         ),
         row(

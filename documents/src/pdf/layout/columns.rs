@@ -10,6 +10,14 @@ const COLUMN_LINES: usize = 3;
 const FEW_LINES: usize = 2;
 /// Fewest words of a line whose sentence may continue on the next.
 const WORDS: usize = 3;
+/// Fewest lines of running text that is a column whatever stands beside it, such as a figure's words, and
+/// their fewest letters on average.
+const PROSE_LINES: usize = 6;
+const PROSE_LETTERS: usize = 30;
+/// Fewest rows in which what stands beside it has another baseline.
+const LINES_APART: usize = 3;
+/// Baselines that differ by more are not one, in ems.
+const APART: f64 = 0.06;
 /// Fewest letters per cell of a column, on average; cells of tables have fewer.
 pub(super) const COLUMN_LETTERS: usize = 15;
 
@@ -33,7 +41,8 @@ pub(super) fn starts(rows: &[Row]) -> Vec<f64> {
 pub(super) fn find(rows: &[Row], starts: &[f64], budget: &RowBudget<'_>) -> Option<(usize, f64)> {
     let mut best: Option<(usize, f64)> = None;
     for &x in starts {
-        let mut end = 0;
+        let (mut end, mut both, mut apart) = (0, 0, 0);
+        let mut alone = (0, 0);
         let (mut left, mut right) = (Side::default(), Side::default());
         for row in rows {
             let gutter = (x - 0.7 * row.size, x);
@@ -50,6 +59,14 @@ pub(super) fn find(rows: &[Row], starts: &[f64], budget: &RowBudget<'_>) -> Opti
             let (before, behind) = row.words.split_at(split);
             left.line(before);
             right.line(behind);
+            match (before.first(), behind.first()) {
+                (Some(a), Some(b)) => {
+                    both += 1;
+                    apart += usize::from((a.y - b.y).abs() > APART * row.size);
+                }
+                (Some(_), None) => alone.0 += usize::from(right.lines > 0),
+                (None, _) => alone.1 += usize::from(left.lines > 0),
+            }
             end += 1;
         }
         if !budget.take(end) {
@@ -61,7 +78,14 @@ pub(super) fn find(rows: &[Row], starts: &[f64], budget: &RowBudget<'_>) -> Opti
         let are_columns = left.is_column(COLUMN_LINES) && right.is_column(COLUMN_LINES);
         // Few lines need stronger evidence that they are not rows of a table.
         let flow = || left.flows() && right.flows();
-        if (are_columns || flow()) && best.is_none_or(|(most, _)| end > most) {
+        // Whether what stands beside running text has baselines of its own. Cells of a table share some.
+        let is_beside = |prose: &Side, alone: usize| {
+            prose.is_prose()
+                && ((apart >= LINES_APART && apart * 2 >= both)
+                    || (apart + alone) * 3 >= prose.lines * 2)
+        };
+        let beside = is_beside(&left, alone.1) || is_beside(&right, alone.0);
+        if (are_columns || beside || flow()) && best.is_none_or(|(most, _)| end > most) {
             best = Some((end, x));
         }
     }
@@ -101,6 +125,13 @@ impl Side {
     /// Whether each line continues the sentence of the line before.
     fn flows(&self) -> bool {
         self.is_column(FEW_LINES) && self.going_on + 1 == self.lines
+    }
+
+    /// Whether it is running text, line by line.
+    fn is_prose(&self) -> bool {
+        self.lines >= PROSE_LINES
+            && self.letters >= self.lines * PROSE_LETTERS
+            && self.going_on * 5 >= self.lines * 2
     }
 
     fn add(&mut self, cell: &[Word]) {

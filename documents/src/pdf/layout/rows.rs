@@ -14,6 +14,9 @@ const MOST_ON_LINE: usize = 200;
 /// Smallest size of an initial, relative to the words beside it.
 const INITIAL: f64 = 1.8;
 
+/// Farthest that lines stand from a large number before them, in ems of the number.
+const NUMBER_GAP: f64 = 1.5;
+
 /// Most initials of a page.
 const MOST_INITIALS: usize = 50;
 
@@ -177,20 +180,45 @@ fn raise_initials(words: &mut [Word]) {
             line.size * INITIAL < word.size
                 && line.table.is_none()
                 && (-0.1 * line.size..word.size).contains(&(word.y - line.y))
-                && (-0.1..1.0).contains(&((line.x.0 - word.x.1) / line.size))
+                && (-0.1 * line.size..farthest(&word, line)).contains(&(line.x.0 - word.x.1))
         };
-        let first = words.iter().filter(is_beside).min_by(|a, b| a.y.total_cmp(&b.y));
-        let Some((x, y, size)) = first.map(|line| (line.x.0, line.y, line.size)) else { continue };
+        // Of the first line, the first word.
+        let first = words.iter().filter(is_beside).min_by(|a, b| {
+            let is_one_line = (a.y - b.y).abs() < 0.1 * a.size;
+            if is_one_line { a.x.0.total_cmp(&b.x.0) } else { a.y.total_cmp(&b.y) }
+        });
+        let Some(first) = first.cloned() else { continue };
         let is_initial = word.letters <= 2
             && word.text.contains(char::is_uppercase)
             && !word.text.contains(|c: char| c.is_alphanumeric() && !c.is_uppercase());
+        let is_word = is_initial && is_word_of_one_letter(&word, &first, words);
         if let Some(word) = words.get_mut(at) {
-            (word.y, word.size) = (y, size);
+            (word.y, word.size) = (first.y, first.size);
             if is_initial {
-                (word.x.1, word.space_after) = (x, false);
+                (word.x.1, word.space_after) = (first.x.0, is_word);
             }
         }
     }
+}
+
+/// Returns the farthest that a line may stand from a large word before it.
+fn farthest(word: &Word, line: &Word) -> f64 {
+    let is_number = word.text.contains(char::is_numeric);
+    if is_number { NUMBER_GAP * word.size } else { line.size }
+}
+
+/// Whether an initial is a word of its own: the page has the word behind it elsewhere too, and not the one
+/// that both would make.
+fn is_word_of_one_letter(initial: &Word, behind: &Word, words: &[Word]) -> bool {
+    let letters =
+        |word: &Word| word.text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    let rest = letters(behind);
+    let whole = initial.text.to_lowercase() + &rest;
+    let count = |wanted: &str| words.iter().filter(|word| letters(word) == wanted).count();
+    matches!(&*initial.text, "A" | "I" | "O")
+        && rest.chars().nth(1).is_some()
+        && count(&rest) > 1
+        && count(&whole) == 0
 }
 
 /// Joins letterspaced letters into words: single letters at even steps, with wider steps between words.

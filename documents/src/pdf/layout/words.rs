@@ -61,12 +61,19 @@ fn script_kind(small: (f64, f64), large: (f64, f64)) -> Option<Script> {
     Some(if up > 0.0 { Script::Raised } else { Script::Lowered })
 }
 
+/// Whether a space of the same size stands next to a letter, at its left.
+fn is_before(space: &Glyph, letter: &Glyph) -> bool {
+    let near = |a: f64, b: f64| (a - b).abs() < 0.1 * letter.size;
+    near(space.size, letter.size) && near(space.y, letter.y) && near(space.x.1, letter.x.0)
+}
+
 /// Joins letters, in drawing order, into words as long as each continues the one before.
 pub(super) fn join_letters<'a>(glyphs: impl Iterator<Item = &'a Glyph>) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
-    let mut open = false;
+    let (mut open, mut space) = (false, None::<&Glyph>);
     for glyph in glyphs {
         if glyph.text.trim().is_empty() {
+            space = Some(glyph);
             if let Some(word) = words.last_mut().filter(|_| open) {
                 // Right-to-left scripts have their spaces at the left, or behind the whole run.
                 if glyph.x.0 < word.x.0 {
@@ -107,12 +114,12 @@ pub(super) fn join_letters<'a>(glyphs: impl Iterator<Item = &'a Glyph>) -> Vec<W
                 x: glyph.x,
                 y: glyph.y,
                 size: glyph.size,
-                space_before: false,
+                space_before: space.is_some_and(|space| is_before(space, glyph)),
                 space_after: false,
                 table: None,
             }),
         }
-        open = true;
+        (open, space) = (true, None);
     }
     words
 }
