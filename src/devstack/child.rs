@@ -8,6 +8,7 @@ use std::{
     collections::VecDeque,
     env,
     ffi::OsString,
+    iter,
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
@@ -27,7 +28,7 @@ use tokio::{
 /// group with kill on drop would not suffice: nothing is dropped when a signal kills this process.
 const LEASH: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- & server=$!
-{ cat <&3; kill -KILL "$server"; } >/dev/null 2>&1 &
+{ read -r line <&3; kill -KILL "$server"; } >/dev/null 2>&1 &
 exec 3<&-
 wait "$server""#;
 
@@ -70,7 +71,7 @@ impl Child {
         #[cfg(unix)]
         command.process_group(0);
         // Servers get neither providers' keys nor the variables of our connection to Temporal.
-        command.env_clear().envs(environment());
+        command.env_clear().envs(environment(env::vars_os()));
         let mut process = command.spawn().with_context(|| {
             format!("starting sh, which runs {name} ({}): is it on the PATH?", program.display())
         })?;
@@ -142,10 +143,14 @@ impl Child {
     }
 }
 
-/// The environment variables that a server gets.
-fn environment() -> impl Iterator<Item = (OsString, OsString)> {
+/// The environment variables that a server gets; of two with the same name, the last counts.
+fn environment(
+    own: impl Iterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
     let needed = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"];
-    env::vars_os().filter(move |(name, _)| needed.iter().any(|needed| *name == **needed))
+    // Temporal ends at once without a user's name, as in a container whose user has only a number.
+    iter::once(("USER".into(), "tidegate".into()))
+        .chain(own.filter(move |(name, _)| needed.iter().any(|needed| *name == **needed)))
 }
 
 fn in_brackets(status: Option<ExitStatus>) -> String {
@@ -242,6 +247,37 @@ mod tests {
         let said = ready.await.unwrap_err().to_string();
         assert!(env::vars_os().any(|(name, _)| name == "CARGO_MANIFEST_DIR"));
         assert!(said.contains("PATH=") && !said.contains("CARGO"), "{said}");
+    }
+
+    #[test]
+    fn a_server_always_gets_a_name_of_the_user() {
+        let user = |own: &[(&str, &str)]| {
+            let own = own.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+            environment(own).filter(|(name, _)| name == "USER").last().unwrap().1
+        };
+        assert_eq!(user(&[("HOME", "/")]), "tidegate");
+        assert_eq!(user(&[("HOME", "/"), ("USER", "ada")]), "ada");
+    }
+
+    #[tokio::test]
+    async fn the_leash_needs_no_program_but_the_shell() {
+        let folder = tempfile::tempdir().unwrap();
+        let (go, shell) = (folder.path().join("go"), find_on_path("sh").unwrap());
+        let mut leashed = Command::new(&shell)
+            .args(["-c", LEASH, "sh"])
+            .arg(&shell)
+            .args(["-c", r#"echo ready; until [ -e "$0" ]; do :; done; exit 7"#])
+            .arg(&go)
+            .env("PATH", folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let _leash = leashed.stdin.take();
+        let mut lines = BufReader::new(leashed.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next_line().await.unwrap().unwrap(), "ready");
+        std::fs::write(&go, "").unwrap();
+        assert_eq!(leashed.wait().await.unwrap().code(), Some(7));
     }
 
     #[tokio::test]
