@@ -205,7 +205,7 @@ for last; do :; done
 made() { mkdir -p "${1%/*}" && cp "$0" "$1"; }
 case ${0##*/}-$1 in
 cargo-build | cargo-zigbuild) made "target/${last%%.*}/dist/tidegate" ;;
-cargo-cyclonedx) made ./tidegate.cdx.json ;;
+cargo-cyclonedx) case "$*" in *' --target all '*) made ./tidegate.cdx.json ;; esac ;;
 maturin-build) made "$6/tidegate-$9.whl" ;;
 esac
 EOF

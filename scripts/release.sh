@@ -57,7 +57,8 @@ wheel() {
 
 sums() {
     cargo install --quiet --locked --root .tools/release "cargo-cyclonedx@$CYCLONEDX"
-    cargo cyclonedx --format json --spec-version 1.5 --override-filename tidegate.cdx
+    # Not only what the machine of this script needs: macOS has crates of its own.
+    cargo cyclonedx --format json --spec-version 1.5 --target all --override-filename tidegate.cdx
     mv tidegate.cdx.json "$OUT/tidegate-$version.cdx.json"
     # It writes one for each crate of the workspace.
     rm -f ./*/tidegate.cdx.json
