@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use serde_json::{Value, json};
 use tidegate_activities::output::{
-    agreement::Agreement,
     finish::{CheckTotals, Checks},
     forecast::Forecast,
 };
