@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, MODEL, fleet};
+use crate::fleet::{MODEL, fleet};
 
 /// Whichever batch asks, a document has one complete answer for each question and content.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

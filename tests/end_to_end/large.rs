@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, fleet};
+use crate::fleet::fleet;
 
 const ROWS: u64 = 24_000;
 
