@@ -43,7 +43,8 @@ impl Client {
     ) -> Result<Self, SetupError> {
         let wire = Exchange::new(setup, replies.protocol.path, headers)?;
         let embeddings = setup.settings.vendor.0.embeddings;
-        let embeddings = embeddings.map(|it| Ok((wire.at(setup, it.path)?, it))).transpose()?;
+        let embeddings =
+            embeddings.map(|it| Ok((wire.at(setup, it.path)?.of_vectors(), it))).transpose()?;
         let verbatim = Operation::ALL.into_iter().filter(|it| takes(replies.dialect, *it));
         let verbatim = verbatim.map(|it| {
             let holds_model = has_model_in_path(replies.dialect);

@@ -33,8 +33,12 @@ use crate::{
     vendor::Vendor,
 };
 
-/// Longest answer that is read; no model's answer comes near it.
-const MAX_ANSWER_BYTES: usize = 32 << 20;
+/// Longest answer of a model that is read; half a million tokens, more than any model writes, are some 3 MB.
+pub(crate) const MAX_ANSWER_BYTES: usize = 8 << 20;
+
+/// Longest reply of another kind: the vectors of 2,048 texts, a line of a file of results, a caller's own
+/// request.
+pub(crate) const MAX_REPLY_BYTES: usize = 32 << 20;
 
 /// Longest error body that is read.
 const MAX_ERROR_BYTES: usize = 1 << 20;
@@ -51,6 +55,8 @@ pub(crate) struct Exchange {
     headers: HeaderMap,
     vendor: Vendor,
     key: Key,
+    /// Longest reply that is read, in bytes.
+    longest: usize,
 }
 
 /// A response.
@@ -74,9 +80,9 @@ pub(crate) enum Cut {
 }
 
 impl Reply {
-    /// Reads a response to its end, up to the limit for answers. More than a small one is read when
-    /// there is room for it.
-    pub(crate) async fn read(mut response: reqwest::Response) -> Self {
+    /// Reads a response to its end, or up to `most` bytes. More than a small one is read when there is room
+    /// for it.
+    pub(crate) async fn read(mut response: reqwest::Response, most: usize) -> Self {
         if !response.status().is_success() {
             return Self::read_most(&mut response, MAX_ERROR_BYTES).await;
         }
@@ -88,7 +94,7 @@ impl Reply {
         let share = large_replies::share().await;
         let has_waited = began.elapsed() > Duration::from_secs(1);
         if share.is_some() {
-            reply.read_on(&mut response, MAX_ANSWER_BYTES).await;
+            reply.read_on(&mut response, most).await;
         }
         // The call's time also ran while nothing was read.
         if share.is_none() || has_waited && matches!(reply.cut, Some(Cut::Broken(_))) {
@@ -170,14 +176,21 @@ impl Exchange {
         let mut headers = headers;
         // The client sends the configured headers unless a request has its own.
         setup.settings.headers.keys().for_each(|name| drop(headers.remove(name)));
-        Ok(Self { http, endpoint, headers, vendor, key: setup.key.clone() })
+        let (key, longest) = (setup.key.clone(), MAX_ANSWER_BYTES);
+        Ok(Self { http, endpoint, headers, vendor, key, longest })
     }
 
     /// Another endpoint of the same provider.
     pub(crate) fn at(&self, setup: &Setup<'_>, path: &[&str]) -> Result<Self, SetupError> {
         let endpoint = setup.settings.endpoint(setup.name, path)?;
         let (http, headers) = (self.http.clone(), self.headers.clone());
-        Ok(Self { http, endpoint, headers, vendor: self.vendor, key: self.key.clone() })
+        let (key, longest) = (self.key.clone(), self.longest);
+        Ok(Self { http, endpoint, headers, vendor: self.vendor, key, longest })
+    }
+
+    /// Reads vectors.
+    pub(crate) fn of_vectors(self) -> Self {
+        Self { longest: MAX_REPLY_BYTES, ..self }
     }
 
     /// Adds this query to each request.
@@ -306,7 +319,7 @@ impl Exchange {
     }
 
     async fn reply(&self, response: reqwest::Response) -> Reply {
-        let reply = Reply::read(response).await;
+        let reply = Reply::read(response, self.longest).await;
         tracing::debug!(host = self.host(), status = reply.status, bytes = reply.body.len(), cut = ?reply.cut, "provider replied");
         reply
     }
@@ -349,7 +362,7 @@ impl Lines {
                 return Ok(Some(line));
             }
             self.searched = self.read.len();
-            if self.read.len() > MAX_ANSWER_BYTES {
+            if self.read.len() > MAX_REPLY_BYTES {
                 return Err("a line is longer than any answer can be".to_owned());
             }
             match self.response.chunk().await.map_err(|error| reason(&error))? {
@@ -536,7 +549,7 @@ mod tests {
         const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n";
         const PIECE: &[u8] = &[b'x'; 1 << 20];
         let pieces = std::iter::once(HEAD).chain(std::iter::repeat_n(PIECE, pieces));
-        Reply::read(served(pieces).await.unwrap()).await
+        Reply::read(served(pieces).await.unwrap(), MAX_ANSWER_BYTES).await
     }
 
     #[tokio::test]
@@ -580,7 +593,7 @@ mod tests {
         let mut endless = lines(std::iter::repeat(PIECE)).await;
         let why = endless.next().await.unwrap_err();
         assert_eq!(why, "a line is longer than any answer can be");
-        assert!(endless.read.len() <= MAX_ANSWER_BYTES + PIECE.len(), "{}", endless.read.len());
+        assert!(endless.read.len() <= MAX_REPLY_BYTES + PIECE.len(), "{}", endless.read.len());
     }
 
     #[test]

@@ -102,7 +102,7 @@ async fn an_endless_answer_is_not_read_to_its_end() {
     let providers = tidegate_providers::Providers::new([("mine".to_owned(), settings)]).unwrap();
     let error = call(&providers).await.unwrap_err();
     assert!(
-        error.kind == Kind::Transient && error.message.contains("longer than any answer"),
+        error.kind == Kind::InvalidOutput && error.message.contains("longer than any answer"),
         "{error}"
     );
 }

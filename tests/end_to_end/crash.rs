@@ -262,10 +262,10 @@ fn fragile(fleet: &mut Fleet, name: &str) -> std::path::PathBuf {
     program
 }
 
-/// From now on the parser kills its worker.
+/// From now on the parser kills its worker, after a second in which a busy machine sends a heartbeat.
 fn break_parser(program: &std::path::Path) {
     std::fs::remove_file(program).unwrap();
-    std::fs::write(program, "#!/bin/sh\nkill -9 $PPID\n").unwrap();
+    std::fs::write(program, "#!/bin/sh\nsleep 1\nkill -9 $PPID\n").unwrap();
     std::fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
 

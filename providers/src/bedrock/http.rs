@@ -13,7 +13,7 @@ use aws_smithy_runtime_api::client::{
 };
 use aws_smithy_types::body::SdkBody;
 
-use crate::exchange::{Fault, Reply};
+use crate::exchange::{Fault, MAX_ANSWER_BYTES, Reply};
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ async fn send(
         .execute(request)
         .await
         .map_err(|error| ConnectorError::io(Box::new(Fault::from_error(&error))))?;
-    let Reply { status, headers, body, cut } = Reply::read(response).await;
+    let Reply { status, headers, body, cut } = Reply::read(response, MAX_ANSWER_BYTES).await;
     let mut response = http::Response::builder().status(status);
     if let Some(fields) = response.headers_mut() {
         *fields = headers;

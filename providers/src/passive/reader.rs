@@ -11,7 +11,7 @@ use crate::{
     batch::Answer,
     envelope::Envelope,
     error::Error,
-    exchange::{Cut, Reply},
+    exchange::{Cut, MAX_REPLY_BYTES, Reply},
     key::{Key, KeySource},
     message::Redactor,
     observed::Observed,
@@ -148,7 +148,7 @@ impl VerbatimReply {
     /// The meaning of a refusal, or the reason why the answer cannot be read.
     pub async fn whole(self) -> Result<Whole, Error> {
         let reader = PassiveReader::from(&self);
-        reader.whole(Reply::read(self.response).await)
+        reader.whole(Reply::read(self.response, MAX_REPLY_BYTES).await)
     }
 
     /// Reads the beginning of an answer in one piece before any of it is passed on: to its end, or
@@ -176,7 +176,7 @@ impl VerbatimReply {
     /// request.
     pub async fn refused(self) -> (Error, Value) {
         let reader = PassiveReader::from(&self);
-        let reply = Reply::read(self.response).await;
+        let reply = Reply::read(self.response, MAX_REPLY_BYTES).await;
         (reader.refused(&reply), reply.json().unwrap_or_default())
     }
 }
