@@ -58,6 +58,7 @@ async fn a_waiting_batch_says_why() {
     fleet.worker();
     let answer = why(&fleet, "small", |answer| {
         answer["waiting_for_turn"].as_u64() >= Some(10)
+            && answer["next_attempt"].is_string()
             && answer["why"].as_str().is_some_and(|why| why.contains("tokens"))
     })
     .await;
@@ -65,7 +66,6 @@ async fn a_waiting_batch_says_why() {
         answer["why"].as_str().unwrap().starts_with("it waits for quota: tokens: "),
         "{answer}"
     );
-    assert!(answer["next_attempt"].is_string(), "{answer}");
     println!("{}", String::from_utf8_lossy(&tidegate(&fleet, &["why", "small"]).await.stdout));
     println!("{}", String::from_utf8_lossy(&tidegate(&fleet, &["quota"]).await.stdout));
 
