@@ -148,6 +148,8 @@ const ROWS: &[Row] = &[
     ),
     // A filter may add that it cost nothing: "No credits were charged".
     row(Statuses::Final, SaysOne(FILTERED), Kind::ContentRefused),
+    // A budget of thinking is no money.
+    row(Statuses::Request, SaysOne(OF_ALL_DOCUMENTS), Kind::Unsupported),
     // Money: nothing refills it.
     spent(Span::Credit, Name("billing_not_active")),
     spent(Span::Credit, Name("account_deactivated")),
@@ -174,6 +176,7 @@ const ROWS: &[Row] = &[
     spent(Span::Credit, OneOfEach(MONEY, SPENT)),
     spent(Span::Credit, SaysOne(NO_MONEY)),
     spent(Span::Credit, OneOfEach(&["budget"], OVERSPENT)),
+    spent_on(Statuses::Only(&[402, 403]), Span::Credit, Says(&["budget limit exceeded"])),
     // Databricks: a limit of zero.
     spent(Span::Credit, Says(&["disabled due to", "rate limit"])),
     spent(Span::Credit, Says(&["exceeded your current quota", "platform.openai.com"])),
@@ -188,6 +191,8 @@ const ROWS: &[Row] = &[
     // Not a context that is too small: the bound on the answer is too large.
     row(Statuses::Request, OneOfEach(CAPS, CAP_EXCEEDS), Kind::OutputCapTooLarge),
     // The document does not fit.
+    // A limit of a minute may be one of long contexts.
+    row(Statuses::TooMany, OneOfEach(CONTEXTS, RATES), Kind::RateLimited),
     row(Statuses::Any, OneOfEach(CONTEXTS, &["exceed", "过长", "超出"]), Kind::TooLarge),
     row(Statuses::Only(&[400]), Name("string_too_long"), Kind::TooLarge),
     row(Statuses::Any, Name("max_tokens_per_request"), Kind::TooLarge),
@@ -200,7 +205,6 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Says(&["'body'", "length less than or equal"]), Kind::TooLarge),
     row(Statuses::Request, Says(&["a maximum of", "pages"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "must have less than", "tokens"]), Kind::TooLarge),
-    row(Statuses::Request, SaysOne(OF_ALL_DOCUMENTS), Kind::Unsupported),
     // With a 429, "too many tokens" means those of a minute.
     row(Statuses::Request, OneOfEach(LENGTHS, EXCEEDS), Kind::TooLarge),
     row(Statuses::Request, Says(&["reduce the length of"]), Kind::TooLarge),
@@ -311,6 +315,7 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Name("unsupported_value"), Kind::Unsupported),
     row(Statuses::Request, Name("unknown_parameter"), Kind::Unsupported),
     row(Statuses::Request, Name("OperationNotSupported"), Kind::Unsupported),
+    row(Statuses::Request, OneOfEach(DOCUMENTS, &["supported values are"]), Kind::InvalidRequest),
     row(Statuses::Request, SaysOne(NO_FEATURE), Kind::Unsupported),
     // LM Studio, with a 200; Cloudflare.
     row(
@@ -576,6 +581,13 @@ mod tests {
             // What this document is.
             (400, r#"{"error":{"message":"Image input modality is not enabled for models/gemma-3n-e4b-it"}}"#, Kind::InvalidRequest),
             (400, r#"{"error":{"message":"The file type application/x is not supported by the model m"}}"#, Kind::InvalidRequest),
+            (400, r#"{"error":{"message":"image.source.media_type: x. Supported values are image/png"}}"#, Kind::InvalidRequest),
+            // Limits of a minute that long contexts have.
+            (429, r#"{"error":{"message":"This request would exceed the rate limit for prompts with a long context window."}}"#, Kind::RateLimited),
+            (429, r#"{"error":{"message":"Rate limit for a context length above 200k exceeded. Please retry in 7s."}}"#, Kind::RateLimited),
+            // A budget of thinking is no money.
+            (400, r#"{"error":{"message":"The thinking_budget exceeded its maximum of 24576 for model m."}}"#, Kind::Unsupported),
+            (400, r#"{"error":{"message":"budget_tokens limit exceeded: must be less than max_tokens"}}"#, Kind::Unsupported),
             // Texts that a call for vectors takes together.
             (400, r#"{"error":{"message":"Requested 308527 tokens, max 300000 tokens per request","code":"max_tokens_per_request"}}"#, large),
             (400, r#"{"detail":"The max allowed tokens per submitted batch is 120000. Your batch has 150000 tokens."}"#, large),
@@ -608,6 +620,10 @@ mod tests {
             (403, "The model `llama-prompt-guard-2-86m` is blocked at the project level."),
             (403, "Content-Type not allowed: prohibited"),
             (403, "Your account was flagged for potential abuse."),
+            (429, "Rate limit exceeded: TPM budget limit exceeded. Try again in 2 seconds."),
+            (429, "Token budget limit exceeded for this minute, try again in 20s"),
+            (400, "Could not parse response_format output: the output is invalid JSON"),
+            (400, "The service returned an invalid structured output, please retry."),
             (429, "并发数超过上限"),
             (429, "Rate limit triggered: too many prompt tokens per minute"),
             (503, "Circuit breaker triggered while checking content"),

@@ -174,8 +174,7 @@ pub(super) const NO_MONEY: &[&str] = &[
 ];
 
 /// More than a budget of money is spent. A budget may also be one of thinking, or of the context.
-pub(super) const OVERSPENT: &[&str] =
-    &["current spend", "exceeded its", "exceeded their", "limit exceeded"];
+pub(super) const OVERSPENT: &[&str] = &["current spend", "exceeded its", "exceeded their"];
 
 /// Limits of a plan, or set by the account's owner. A "quota" may be one of a minute.
 pub(super) const PLANS: &[&str] = &["usage limit", "spend limit", "spending limit", "spending cap"];
@@ -365,7 +364,6 @@ pub(super) const SCHEMAS: &[&str] = &[
 /// It cannot be had.
 pub(super) const BAD_SCHEMA: &[&str] = &[
     "exceeds",
-    "invalid",
     "missing field",
     "must be",
     "must contain",
