@@ -71,7 +71,7 @@ pub(crate) struct Reply {
 /// The reason why a body is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Longer than the limit, or of more values than any answer.
+    /// Longer than the limit.
     TooLong,
     /// Other large replies took this process's memory for too long.
     NoRoom,
@@ -99,8 +99,6 @@ impl Reply {
         // The call's time also ran while nothing was read.
         if share.is_none() || has_waited && matches!(reply.cut, Some(Cut::Broken(_))) {
             reply.cut = Some(Cut::NoRoom);
-        } else if crate::json::has_too_many_values(&reply.body) {
-            reply.cut = Some(Cut::TooLong);
         }
         reply
     }

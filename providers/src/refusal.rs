@@ -8,7 +8,7 @@ use crate::{
     error::{Charged, Error, Kind},
     error_rule::ErrorRule,
     exchange::{Cut, Reply},
-    known_names,
+    json, known_names,
     message::Redactor,
     observed::Observed,
     rules, wait_hint,
@@ -78,7 +78,11 @@ impl<'a> Context<'a> {
                 let text = "other answers of more than a MiB took the memory for it for too long";
                 (Kind::InvalidOutput, text.to_owned())
             }
-            None => (Kind::Transient, format!("the answer cannot be read: {what}")),
+            None => {
+                let is_too_large = json::has_too_many_values(&reply.body);
+                let kind = if is_too_large { Kind::InvalidOutput } else { Kind::Transient };
+                (kind, format!("the answer cannot be read: {what}"))
+            }
         };
         self.error(reply, kind, &text, None, Charged::Unknown)
     }

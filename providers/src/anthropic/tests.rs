@@ -206,6 +206,9 @@ fn successes_that_are_none() {
         let error = client().read(&REQUEST, &reply).unwrap_err();
         assert_eq!((error.kind, error.charged), (kind, Charged::Unknown));
     }
+    let reply = testing::reply(200, &[], "[".repeat(600_000));
+    let error = client().read(&REQUEST, &reply).unwrap_err();
+    assert_eq!((error.kind, error.charged), (Kind::InvalidOutput, Charged::Unknown), "{error}");
 }
 
 #[test]
