@@ -30,7 +30,7 @@ pub(crate) fn open_files() -> Option<u64> {
     let set = |files: &Option<u64>| {
         setrlimit(Resource::Nofile, Rlimit { current: *files, maximum }).is_ok()
     };
-    [maximum, Some(OPEN_MAX)].into_iter().find(set).unwrap_or(current)
+    [maximum, current.max(Some(OPEN_MAX))].into_iter().find(set).unwrap_or(current)
 }
 
 #[cfg(test)]

@@ -105,24 +105,20 @@ async fn both_say_the_same<A: Store + Freezes, B: Store + Freezes>(
 }
 
 /// Else the next call of its template would reserve nothing.
-#[test]
-fn a_call_that_used_nothing_teaches_nothing() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let _entered = runtime.enter();
+#[tokio::test]
+async fn a_call_that_used_nothing_teaches_nothing() {
     let Some(shared) = in_redis(lanes_and_dimensions(), &unique("test")) else { return };
     let local = in_memory(lanes_and_dimensions());
     let steps = [
         Step::Reserve { id: 0, lane: 0, input: 0, output: 0, with_ticket: false },
         Step::Settle { id: 0, input: 0, output: 0 },
     ];
-    runtime.block_on(both_say_the_same(&shared, &local, &steps));
+    both_say_the_same(&shared, &local, &steps).await;
 }
 
 /// The meter of a limit that is spent at its own reset, by others' use, leaves a plan that both write.
-#[test]
-fn a_limit_that_is_spent_at_its_reset_leaves_a_plan() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let _entered = runtime.enter();
+#[tokio::test]
+async fn a_limit_that_is_spent_at_its_reset_leaves_a_plan() {
     let Some(shared) = in_redis(lanes_and_dimensions(), &unique("test")) else { return };
     let local = in_memory(lanes_and_dimensions());
     let steps = [
@@ -131,12 +127,10 @@ fn a_limit_that_is_spent_at_its_reset_leaves_a_plan() {
         Step::Advance { millis: 250 },
         Step::Settle { id: 0, input: 0, output: 0 },
     ];
-    runtime.block_on(async {
-        shared.settled_down().await;
-        local.settled_down().await;
-        both_say_the_same(&shared, &local, &steps).await;
-        let capacity = shared.store.inspect(&shared.model).await.unwrap();
-        let capacity = capacity.get(Dimension::Combined).plan.unwrap().capacity.value;
-        assert!(capacity > 0.0, "{capacity}");
-    });
+    shared.settled_down().await;
+    local.settled_down().await;
+    both_say_the_same(&shared, &local, &steps).await;
+    let capacity = shared.store.inspect(&shared.model).await.unwrap();
+    let capacity = capacity.get(Dimension::Combined).plan.unwrap().capacity.value;
+    assert!(capacity > 0.0, "{capacity}");
 }
