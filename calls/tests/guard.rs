@@ -27,13 +27,14 @@ use tidegate_calls::{
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Parameters, Provider,
-    Request as Call, StopReason,
+    Providers, Request as Call, Secret, Settings, StopReason, Vendor,
 };
 use tidegate_quota::{
     Change, Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request,
     store::LimitChanges,
 };
 use tidegate_types::{FailureType, ModelId, Usage, WaitsFor};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Answers from a list, and counts its calls.
 #[derive(Debug, Default)]
@@ -118,9 +119,18 @@ impl Rig {
 
     async fn call(&mut self, input: u64, max_output: u64) -> Result<Completion, Failure> {
         self.calls += 1;
+        self.call_to(&self.provider, &self.attempt, (input, max_output)).await
+    }
+
+    async fn call_to(
+        &self,
+        provider: &dyn Provider,
+        attempt: &Attempt,
+        (input, max_output): (u64, u64),
+    ) -> Result<Completion, Failure> {
         let request = Request::new(self.model.clone(), format!("r{}", self.calls))
             .tokens(input, max_output)
-            .ticket(self.attempt.state().ticket);
+            .ticket(attempt.state().ticket);
         let call = Call {
             model: "model",
             instructions: "",
@@ -133,10 +143,9 @@ impl Rig {
             parameters: Parameters::default(),
         };
         let budgets = Arc::new(Budgets::default());
-        let call_budget = budgets.call_budget(&self.attempt, &request, None)?;
-        let (provider, ask) = (&self.provider, || self.provider.complete(&call));
-        let came =
-            self.guard.call("chat", &self.attempt, provider, &request, ask, &call_budget).await;
+        let call_budget = budgets.call_budget(attempt, &request, None)?;
+        let ask = || provider.complete(&call);
+        let came = self.guard.call("chat", attempt, provider, &request, ask, &call_budget).await;
         // The settlement runs beside the answer.
         while !self.guard.settling.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -183,6 +192,40 @@ async fn a_429_closes_the_gate_and_comes_back_after_retry_after() {
         (counts.provider_calls, counts.rate_limited, counts.deferrals, rig.provider_calls()),
         (1, 1, 1, 1)
     );
+}
+
+/// A process holds four large answers at once, and an answer is held until its attempt has written it.
+#[tokio::test]
+async fn a_large_answer_keeps_its_room_until_its_attempt_ends() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let message = serde_json::json!({"content": "tide ".repeat(400_000)});
+        let choice = serde_json::json!({"finish_reason": "stop", "message": message});
+        let body = serde_json::json!({"choices": [choice]}).to_string();
+        while let Ok((mut client, _)) = listener.accept().await {
+            assert!(client.read(&mut [0; 4_096]).await.unwrap() > 0);
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            client.write_all((head + &body).as_bytes()).await.unwrap();
+        }
+    });
+    let settings = Settings::new(Vendor::OPENAI, url.parse().unwrap());
+    let settings = settings.api_key(Secret::new("sk-simulated").unwrap());
+    let providers = Providers::new([("test".to_owned(), settings)]).unwrap();
+    let mut rig = Rig::new(10_000, Vec::new());
+    let provider = providers.get(&rig.model).unwrap();
+    let mut attempts: Vec<Attempt> = (0..5).map(|_| Attempt::once()).collect();
+    for attempt in &attempts[..4] {
+        rig.calls += 1;
+        assert_eq!(rig.call_to(provider, attempt, (10, 10)).await.unwrap().answer.len(), 2_000_000);
+    }
+    rig.calls += 1;
+    let last = attempts.pop().unwrap();
+    let mut fifth = std::pin::pin!(rig.call_to(provider, &last, (10, 10)));
+    let some_time = Duration::from_secs(1);
+    assert!(tokio::time::timeout(some_time, &mut fifth).await.is_err(), "there is no room");
+    attempts.pop();
+    assert_eq!(fifth.await.unwrap().answer.len(), 2_000_000);
 }
 
 #[tokio::test]
