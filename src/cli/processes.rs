@@ -1,7 +1,7 @@
 //! The commands that run until they are stopped: `tidegate worker`, `tidegate serve`, `tidegate dev` and
 //! `tidegate simulator`.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use futures::FutureExt as _;
@@ -23,6 +23,9 @@ use super::{
     servers::Fetch,
 };
 
+/// Signals within this time are one: `timeout` and others signal a process, and then its group.
+const ONE_SIGNAL: Duration = Duration::from_millis(250);
+
 pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
     let telemetry = telemetry::start(config.worker.metrics_address()).await;
     // Without a page, the process still works.
@@ -34,6 +37,7 @@ pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
     let signals = async {
         signal::stop().await;
         let _ = told.send(());
+        tokio::time::sleep(ONE_SIGNAL).await;
         signal::stop().await;
     };
     tokio::select! {

@@ -32,7 +32,7 @@ pub enum FailureType {
     ContentRefused,
     /// The answer was cut or empty.
     Truncated,
-    /// The answer does not satisfy the schema.
+    /// The answer does not satisfy the schema, or has more than 8 MiB.
     InvalidOutput,
     /// The answer fails the batch's checks.
     CheckFailed,
