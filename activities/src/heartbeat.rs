@@ -20,6 +20,10 @@ use crate::{
 /// for quota ends at once and keeps its turn.
 pub const UNSENT: Duration = Duration::from_secs(2);
 
+/// Longest time between heartbeats of an attempt that has sent no call: it reads or waits, and
+/// hears of a cancellation in this time.
+const UNSENT_BEAT: Duration = Duration::from_secs(18);
+
 /// Reason why work has no result.
 #[derive(Debug)]
 pub(crate) enum WorkEnd<E> {
@@ -31,7 +35,7 @@ pub(crate) enum WorkEnd<E> {
     Cancelled,
 }
 
-/// Runs the work and sends heartbeats at a steady interval. The work is dropped when the activity
+/// Runs the work and sends heartbeats at the intervals of [`interval`]. The work is dropped when the activity
 /// is cancelled, or, if it has sent no call, `patience` after the worker was told to stop. The last
 /// heartbeat carries the attempt's state to the next attempt; a failure states its delay.
 ///
@@ -63,8 +67,8 @@ pub(crate) async fn run_with_errors<T, E>(
     patience: Duration,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, WorkEnd<E>> {
-    let interval = interval(ctx.info().heartbeat_timeout);
-    let mut beat = tokio::time::interval_at(Instant::now() + interval, interval);
+    let timeout = ctx.info().heartbeat_timeout;
+    let mut last_beat = Instant::now();
     let mut work = Box::pin(work.instrument(spans::attempt(ctx, attempt)));
     let mut given_up = pin!(wait_until_given_up(&guard.stopping, attempt, patience));
     let result = loop {
@@ -73,7 +77,10 @@ pub(crate) async fn run_with_errors<T, E>(
             () = &mut given_up => break Err(WorkEnd::Stopped),
             () = attempt.state_changed() => send(ctx, attempt).await,
             () = ctx.cancelled() => break Err(WorkEnd::Cancelled),
-            _ = beat.tick() => send(ctx, attempt).await,
+            () = wait_for_beat(last_beat, timeout, attempt) => {
+                last_beat = Instant::now();
+                send(ctx, attempt).await;
+            }
         }
     };
     if result.is_err() {
@@ -96,9 +103,19 @@ pub(crate) fn failed(
 
 /// Returns the interval between heartbeats, from the time-out that the workflow set. Each heartbeat
 /// is paid for, so work that ends before the first sends none; one may be lost. Cancellation
-/// arrives with a heartbeat.
-fn interval(timeout: Option<Duration>) -> Duration {
-    timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(policy::HEARTBEAT) * 5 / 11
+/// arrives with a heartbeat; before the first call it comes within [`UNSENT_BEAT`].
+fn interval(timeout: Option<Duration>, has_sent: bool) -> Duration {
+    let interval = timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(policy::HEARTBEAT) * 5 / 11;
+    if has_sent { interval } else { interval.min(UNSENT_BEAT) }
+}
+
+/// Resolves when the next heartbeat is due.
+async fn wait_for_beat(last: Instant, timeout: Option<Duration>, attempt: &Attempt) {
+    let unsent = last + interval(timeout, false);
+    tokio::time::sleep_until(unsent).await;
+    if attempt.has_sent() {
+        tokio::time::sleep_until(last + interval(timeout, true)).await;
+    }
 }
 
 /// Resolves when the worker stops and the work should be dropped: no call was sent, and `patience`
@@ -128,12 +145,21 @@ mod tests {
     const LONG: Duration = Duration::from_millis(200);
 
     #[test]
-    fn what_ends_within_twenty_five_seconds_needs_no_beat_and_one_may_be_lost() {
+    fn a_call_of_twenty_five_seconds_needs_no_beat_and_one_may_be_lost() {
         let seconds = Duration::from_secs;
-        assert_eq!(interval(Some(seconds(55))), seconds(25));
-        assert_eq!(interval(None), seconds(25));
+        assert_eq!(interval(Some(seconds(55)), true), seconds(25));
+        assert_eq!(interval(None, true), seconds(25));
         for timeout in [1, 10, 55, 600].map(seconds) {
-            assert!(2 * interval(Some(timeout)) < timeout, "{timeout:?}");
+            assert!(2 * interval(Some(timeout), true) < timeout, "{timeout:?}");
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_has_sent_no_call_beats_within_twenty_seconds() {
+        let seconds = Duration::from_secs;
+        for (timeout, expected) in [(10, 50.0 / 11.0), (33, 15.0), (55, 18.0), (600, 18.0)] {
+            let interval = interval(Some(seconds(timeout)), false).as_secs_f64();
+            assert!((interval - expected).abs() < 1e-6, "{timeout}: {interval}");
         }
     }
 
