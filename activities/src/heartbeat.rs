@@ -105,7 +105,8 @@ pub(crate) fn failed(
 /// is paid for, so work that ends before the first sends none; one may be lost. Cancellation
 /// arrives with a heartbeat; before the first call it comes within [`UNSENT_BEAT`].
 fn interval(timeout: Option<Duration>, has_sent: bool) -> Duration {
-    let interval = timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(policy::HEARTBEAT) * 5 / 11;
+    let interval =
+        timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(policy::HEARTBEAT) * 5 / 11;
     if has_sent { interval } else { interval.min(UNSENT_BEAT) }
 }
 

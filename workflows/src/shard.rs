@@ -44,9 +44,15 @@ impl Shard {
     /// Whether a call may start: a document waits for its next model, or the shard is not paused, has
     /// documents left, and the window has room.
     fn may_start(&self) -> bool {
-        let ShardInput { window, open, paused, .. } = &self.input;
-        let has_room = self.in_window() < open.unwrap_or(*window).max(1).into();
-        !self.escalated.is_empty() || (has_room && !paused && !self.exhausted())
+        let has_room = self.in_window() < self.open_places().max(1).into();
+        !self.escalated.is_empty() || (has_room && !self.input.paused && !self.exhausted())
+    }
+
+    /// Places of the window that may be in use. The shard before may have told of more than this one
+    /// has.
+    fn open_places(&self) -> u32 {
+        let ShardInput { window, open, .. } = self.input;
+        open.unwrap_or(window).min(window)
     }
 
     /// Adapts the pace after a call.
@@ -65,11 +71,10 @@ impl Shard {
     /// Documents that would be in flight after a call has ended if there were always a next one: at
     /// the shard's end or in a pause, fewer are in flight, but not because of the quota.
     fn would_be_in_flight(&self) -> u64 {
-        let ShardInput { window, open, paused, .. } = &self.input;
-        if !paused && !self.exhausted() {
+        if !self.input.paused && !self.exhausted() {
             return self.in_window();
         }
-        let others = open.unwrap_or(*window).saturating_sub(self.in_one_call());
+        let others = self.open_places().saturating_sub(self.in_one_call());
         self.in_window().max(others.into())
     }
 
@@ -232,5 +237,23 @@ impl Shard {
                 self.input.failures.push(failed);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shard with few places is told that the quota admits more: `max_in_flight` holds.
+    #[test]
+    fn a_shard_hands_out_no_more_than_its_places() {
+        let input =
+            ShardInput { window: 9, open: Some(12), documents: 30, ..ShardInput::default() };
+        let mut shard = Shard { input, ..Shard::default() };
+        let taken = std::iter::from_fn(|| shard.may_start().then(|| shard.take(None)));
+        assert_eq!(taken.count(), 9);
+        shard.input.window += 11;
+        let taken = std::iter::from_fn(|| shard.may_start().then(|| shard.take(None)));
+        assert_eq!(taken.count(), 3, "with more places, as many as the quota admits");
     }
 }

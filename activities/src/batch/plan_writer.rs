@@ -1,7 +1,7 @@
 //! Writes a plan page by page: ids, settled documents, the shards' manifests, and where the next page
 //! begins.
 
-use futures::future::try_join_all;
+use futures::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::{Job, Plan, SHARD_WINDOW};
 
@@ -24,8 +24,12 @@ use crate::{
 /// shard, which needs no workflow of its own.
 const SHARD: u32 = SHARD_WINDOW;
 
-/// Shards that are written at once.
+/// Shards, or large records, that are written at once.
 const AT_ONCE: usize = 8;
+
+/// Bytes from which a record is kept apart: a worker holds whole manifests in memory, and the documents
+/// that do not fill a shard.
+const LARGE: usize = 64 << 10;
 
 /// Where a plan continues, as it is stored in the batch's folder.
 #[derive(Debug, Serialize, Deserialize)]
@@ -112,6 +116,7 @@ impl<'a> PlanWriter<'a> {
                 true
             }
         });
+        let mut documents = self.set_apart(number, documents).await?;
         if asked.is_empty() {
             asked = documents;
         } else {
@@ -144,6 +149,23 @@ impl<'a> PlanWriter<'a> {
             ..self.plan.clone()
         };
         Ok(next)
+    }
+
+    /// Writes the large records of a page into objects of their own.
+    async fn set_apart(
+        &self,
+        page: u32,
+        documents: Vec<Document>,
+    ) -> Result<Vec<Document>, Failure> {
+        let writes = (0..).zip(documents).map(async |(number, document)| {
+            if document.bytes() <= LARGE {
+                return Ok::<_, Failure>(document);
+            }
+            layout::record(self.folder, page, number).write(json(&document)?).await?;
+            let Document { id, uri, version, .. } = document;
+            Ok(Document { version, apart: Some((page, number)), ..Document::file(id, uri) })
+        });
+        stream::iter(writes).buffered(AT_ONCE).try_collect().await
     }
 
     async fn shards(&self, first: u64, asked: &[Document], size: u64) -> Result<(), Failure> {

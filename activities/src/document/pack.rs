@@ -331,6 +331,9 @@ async fn look(
     index: u32,
     document: &Document,
 ) -> Result<Looked, Failure> {
+    if document.apart.is_some() {
+        return Ok(Looked::Alone);
+    }
     let care = Care::Several(attempt);
     let before = earlier::find_existing(services, shard, document, care).await;
     let Open { raw, updated, instead_of } = match before {

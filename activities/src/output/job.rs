@@ -2,7 +2,8 @@
 //!
 //! Under `<output>/_tidegate/<workflow>-<run>/`: `job.json`, `shard-00000.jsonl` …, and
 //! `failures-00000.jsonl`, which the seal of a shard writes; the shard's results are a part under
-//! `results/`. Documents that need no call are not in a shard, but in `settled-00000.jsonl`.
+//! `results/`. A large record is in `texts/`, and not in its manifest. Documents that need no call are
+//! not in a shard, but in `settled-00000.jsonl`.
 
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -13,6 +14,7 @@ use tidegate_calls::{
     caller::Terms,
     route::{Route, Routes},
 };
+use tidegate_documents::records::memory_of;
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{DocumentTask, Job, Target};
 
@@ -22,7 +24,7 @@ use crate::{
     output::{
         forecast::Forecast,
         jsonl::{lines, pretty},
-        layout::manifest,
+        layout::{self, manifest},
         question::StatedQuestion,
         size_cache::LoadingCache,
         version::Version,
@@ -146,12 +148,22 @@ pub struct Document {
     /// For a request in a file of requests, the range of its bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<(u64, u64)>,
+    /// For a large record, the page of the plan and the number in it: the record is in
+    /// [`layout::record`], so that a manifest is small.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<(u32, u32)>,
 }
 
 impl Document {
     pub(crate) fn file(id: DocumentId, uri: String) -> Self {
         let (version, fields) = (Version::default(), Map::new());
-        Self { id, uri, text: None, unreadable: None, version, fields, line: None }
+        Self { id, uri, text: None, unreadable: None, version, fields, line: None, apart: None }
+    }
+
+    /// The approximate bytes of a record's text and fields in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(name, value)| name.len() + memory_of(value));
+        self.text.as_ref().map_or(0, String::len) + fields.sum::<usize>()
     }
 }
 
@@ -162,6 +174,19 @@ pub struct Shard {
     pub shared: Arc<SharedJob>,
     /// Its documents, in order.
     pub documents: Vec<Document>,
+}
+
+impl Shard {
+    /// Returns the document, with the record that is kept apart.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the record is damaged or gone; `Transient` when the store fails.
+    pub(crate) async fn with_record(&self, document: Document) -> Result<Document, Failure> {
+        let Some((page, number)) = document.apart else { return Ok(document) };
+        let object = layout::record(&self.folder, page, number);
+        let bytes = object.read_if_there().await?.ok_or_else(|| damaged(&object, &"it is gone"))?;
+        serde_json::from_slice(&bytes).map_err(|error| damaged(&object, &error))
+    }
 }
 
 impl Deref for Shard {
@@ -238,6 +263,7 @@ impl Shards {
                 task.shard, task.job, task.index
             ))
         })?;
+        let document = shard.with_record(document).await?;
         Ok((shard, document))
     }
 

@@ -96,6 +96,12 @@ pub fn texts(job: &Location) -> Location {
     job.child("texts")
 }
 
+/// A record that is too large for a manifest, by the page of the plan and the number in it. It is removed
+/// with the texts.
+pub fn record(job: &Location, page: u32, number: u32) -> Location {
+    texts(job).child(&format!("record-{page:05}-{number:06}.json"))
+}
+
 /// A shard's part of `failures.jsonl`.
 pub fn failures_part(job: &Location, shard: u32) -> Location {
     job.child(&format!("failures-{shard:05}.jsonl"))

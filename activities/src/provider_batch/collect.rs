@@ -265,6 +265,7 @@ async fn disposition(
     else {
         return Ok(Disposition::Open);
     };
+    let document = shard.with_record(document).await?;
     tidegate_calls::metrics::count_stop_reason(model, &completion.stop_reason);
     let dialect = services.providers.dialect(model);
     let answer = match (&evidence::schema_with_evidence(&shard.job), dialect) {

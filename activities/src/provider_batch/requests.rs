@@ -63,6 +63,10 @@ pub(super) async fn gather(
     let mut read = std::pin::pin!(
         stream::iter(documents)
             .map(|(index, document)| async move {
+                let document = match shard.with_record(document).await {
+                    Ok(document) => document,
+                    Err(failure) => return (index, Err(failure)),
+                };
                 let custom_id = submission::custom_id(key, index);
                 let of = (model, batches);
                 let asked = build_request(services, shard, document, of, &custom_id, attempt, care);

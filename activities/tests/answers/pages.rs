@@ -89,6 +89,35 @@ async fn pages_make_the_plan_that_one_page_makes() {
     assert_eq!(ids(&rig), first);
 }
 
+/// Forty records of 500 kB: the manifest, and what a page carries over to the next, has none of their
+/// texts; each is asked about its own text and fields.
+#[tokio::test]
+async fn large_records_are_kept_apart() {
+    let mut rig = Rig::new();
+    let text = |number: usize| format!("record {number} {}", "of many words ".repeat(36_000));
+    let record = |number| json!({"text": text(number), "ship": number}).to_string() + "\n";
+    rig.document("log.jsonl", &(0..40).map(record).collect::<String>(), 0);
+    rig.room = Some(PageBudget::page());
+    let records = json!({"records": {"text": "text"},
+        "template": true, "instructions": "What has ship {{ ship }} on board? {{ document }}"});
+    let ran = rig.run(records).await.unwrap();
+    assert_eq!(ran.figures(), ([40, 0, 0, 0], 40));
+    assert!(ran.plan.pages > 1, "{:?}", ran.plan);
+    let folder = rig.path("out/_tidegate/w-run-0001");
+    for name in ["shard-00000.jsonl", "page-00001.json"] {
+        let size = std::fs::metadata(folder.join(name)).unwrap().len();
+        assert!(size < 20_000, "{name}: {size}");
+    }
+    let said = rig.provider.said.lock().unwrap();
+    for number in 0..40 {
+        let question = format!("What has ship {number} on board?");
+        let about =
+            said.iter().find(|said| said.iter().any(|it| it.contains(&question))).expect(&question);
+        let its = format!("record {number} of many words");
+        assert!(about.iter().any(|it| it.contains(&its)), "{question}");
+    }
+}
+
 /// Decisions that need all documents are made before any is asked.
 #[tokio::test]
 async fn a_budget_is_held_against_all_pages() {

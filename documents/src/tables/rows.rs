@@ -39,7 +39,7 @@ const MAX_RATIO: u64 = 1_000;
 const ROW_BYTES: u64 = 100;
 
 /// Bytes of rows that are allowed for any file.
-const ALWAYS_ALLOWED_BYTES: u64 = 1 << 30;
+const ALWAYS_ALLOWED_BYTES: u64 = 256 << 20;
 
 /// Calls `each` with each row after the first `skip` ones and its approximate bytes, until `each`
 /// returns `false`, and then returns [`ControlFlow::Break`]. `open` opens the file, of `size` bytes, at
@@ -67,6 +67,15 @@ pub(super) fn for_each_row<R: Read + 'static>(
     }
     let (mut number, mut taken) = (0_u64, 0_u64);
     let most = size.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED_BYTES);
+    let too_large = |rows: &str| {
+        let mib = most >> 20;
+        invalid(format!("{rows} take more than {mib} MiB, and the file has {size} bytes; split it"))
+    };
+    let stated = metadata.row_groups().iter().map(|group| group.num_rows()).map(u64::try_from);
+    let stated = stated.fold(0_u64, |sum, rows| sum.saturating_add(rows.unwrap_or_default()));
+    if stated.saturating_mul(ROW_BYTES) > most {
+        return Err(too_large(&format!("its {stated} rows")));
+    }
     for group in metadata.row_groups() {
         let rows = u64::try_from(group.num_rows()).unwrap_or_default();
         let behind = number.saturating_add(rows);
@@ -84,10 +93,7 @@ pub(super) fn for_each_row<R: Read + 'static>(
             let weight = weight(&row);
             taken = taken.saturating_add(weight + ROW_BYTES);
             if taken > most {
-                let (rows, most) = (number - 1, most >> 20);
-                return Err(invalid(format!(
-                    "its first {rows} rows alone take {most} MiB, and the file has {size} bytes; split it"
-                )));
+                return Err(too_large(&format!("its first {number} rows")));
             }
             if number > skip {
                 let weight = usize::try_from(weight).unwrap_or(usize::MAX);

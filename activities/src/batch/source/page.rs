@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use tidegate_documents::{Limits, Position, Reader, records::memory_of};
+use tidegate_documents::{Limits, Position, Reader};
 use tidegate_types::{DocumentId, Lane};
 
 use crate::{
@@ -164,10 +164,8 @@ impl PageBudget {
     }
 
     pub(super) fn take(&mut self, document: &Document) {
-        let fields = document.fields.iter().map(|(name, value)| name.len() + memory_of(value));
-        let bytes = document.text.as_ref().map_or(0, String::len) + fields.sum::<usize>();
         self.documents = self.documents.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(bytes);
+        self.bytes = self.bytes.saturating_sub(document.bytes());
     }
 
     pub(super) fn is_full(&self) -> bool {

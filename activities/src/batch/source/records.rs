@@ -106,9 +106,11 @@ pub(super) async fn rows(
         }
         None => (None, stamp.size),
     };
-    let mut binds = size <= WHOLE || size <= MAX_BOUND && known.has_file(&within.id);
     let (id, uri) = (within.id.clone(), within.uri.clone());
     let is_beginning = within.at == Position::default();
+    // A file that goes on in a second page does not fit into memory at once.
+    let mut binds =
+        is_beginning && (size <= WHOLE || size <= MAX_BOUND && known.has_file(&within.id));
     let reading = Reading {
         location: location.clone(),
         runtime: Handle::current(),
@@ -326,5 +328,6 @@ fn document(
     };
     let id = DocumentId::from_relative_path(&format!("{}/{name}", file.id));
     let uri = format!("{}#{name}", file.uri);
-    (Document { id, uri, text, unreadable, version, fields, line: None }, IsNumbered(is_numbered))
+    let row = Document { text, unreadable, version, fields, ..Document::file(id, uri) };
+    (row, IsNumbered(is_numbered))
 }
