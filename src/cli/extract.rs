@@ -3,11 +3,12 @@
 use std::{
     fs::File,
     io::{IsTerminal as _, Read as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anyhow::Context as _;
-use tidegate_activities::storage::special;
+use bytes::Bytes;
+use tidegate_activities::{Storage, storage::special};
 use tidegate_documents::{Unreadable, left_out::Place};
 
 use super::{
@@ -19,34 +20,25 @@ use crate::{config::Config, worker};
 /// Print a document's text as a model would see it; stderr counts what was left out
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The document
+    /// The document: a path, or a URI of a store
     file: PathBuf,
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let file = args.file.display();
-    let cannot =
-        |error| usage(format!("{file} cannot be read: {error}; name a file that you may read"));
-    let meta = args.file.metadata().map_err(cannot)?;
-    // To open a named pipe waits for its writer.
-    if let Some(what) = special(meta.file_type()) {
-        return Err(usage(format!("{file} is {what}, and no file; name a file")));
-    }
     let reader = worker::reader(config)?;
     let most = reader.limits().bytes;
-    let mut bytes = Vec::new();
-    if meta.len() <= most {
-        // The file may grow, or state no size.
-        let opened = File::open(&args.file).map_err(cannot)?;
-        opened.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(cannot)?;
-    }
-    let size = meta.len().max(bytes.len() as u64);
+    let fetched = match args.file.to_str().filter(|file| file.contains("://")) {
+        Some(uri) => fetch(uri, most).await?,
+        None => read_file(&args.file, most)?,
+    };
     let name = args.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let read = if size > most {
-        Err(Unreadable::TooLarge { what: "file".into(), size, most })
-    } else {
-        let read = reader.read(bytes.into(), &name).await;
-        read.context("starting the process that reads")?
+    let read = match fetched {
+        Fetched::Whole(bytes) => {
+            let read = reader.read(bytes, &name).await;
+            read.context("starting the process that reads")?
+        }
+        Fetched::TooLarge(size) => Err(Unreadable::TooLarge { what: "file".into(), size, most }),
     };
     let read = match read {
         Ok(read) => read,
@@ -73,6 +65,46 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         output::print_message(&format!("{}: {}{places}", kind.as_str(), count.count));
     }
     Ok(Outcome::Done)
+}
+
+/// A document's bytes; or its size, if that is too large.
+enum Fetched {
+    Whole(Bytes),
+    TooLarge(u64),
+}
+
+fn read_file(file: &Path, most: u64) -> anyhow::Result<Fetched> {
+    let shown = file.display();
+    let cannot =
+        |error| usage(format!("{shown} cannot be read: {error}; name a file that you may read"));
+    let meta = file.metadata().map_err(cannot)?;
+    // To open a named pipe waits for its writer.
+    if let Some(what) = special(meta.file_type()) {
+        return Err(usage(format!("{shown} is {what}, and no file; name a file")));
+    }
+    if meta.len() > most {
+        return Ok(Fetched::TooLarge(meta.len()));
+    }
+    // The file may grow, or state no size.
+    let (opened, mut bytes) = (File::open(file).map_err(cannot)?, Vec::new());
+    opened.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(cannot)?;
+    let size = bytes.len() as u64;
+    Ok(if size > most { Fetched::TooLarge(size) } else { Fetched::Whole(bytes.into()) })
+}
+
+/// Fetches a document of any store that this shell's credentials may read.
+async fn fetch(uri: &str, most: u64) -> anyhow::Result<Fetched> {
+    let location = Storage::for_access_test(uri).and_then(|storage| storage.resolve(uri))?;
+    if let Some(what) = location.special() {
+        return Err(usage(format!("{uri} is {what}, and no file; name a document")));
+    }
+    let Some(stamp) = location.stamp().await? else {
+        return Err(usage(format!("{uri} does not exist; name a document")));
+    };
+    if stamp.size > most {
+        return Ok(Fetched::TooLarge(stamp.size));
+    }
+    Ok(Fetched::Whole(location.read_at_most(most).await?.0))
 }
 
 fn place(place: &Place) -> String {
@@ -117,6 +149,25 @@ mod tests {
         let file = folder.path().join("sparse.txt");
         File::create(&file).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(run(Args { file }, &Config::default()).await.unwrap(), Outcome::Faulty);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_document_of_a_store_is_read_by_its_uri() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        std::fs::write(folder.join("a.md"), "# A\n").unwrap();
+        let uri = format!("file://{}/a.md", folder.display());
+        let read = run(Args { file: uri.into() }, &Config::default()).await;
+        assert_eq!(read.unwrap(), Outcome::Done);
+        let absent = format!("file://{}/b.md", folder.display());
+        for (uri, reason) in [
+            (absent.as_str(), "b.md does not exist; name a document"),
+            ("file:///dev/zero", "file:///dev/zero is a device, and no file; name a document"),
+        ] {
+            let refused = run(Args { file: uri.into() }, &Config::default()).await.unwrap_err();
+            assert!(refused.to_string().ends_with(reason), "{refused}");
+        }
     }
 
     #[test]
