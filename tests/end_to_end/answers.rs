@@ -20,8 +20,7 @@ async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
     };
 
     // Two batches at once. A paused batch counts as running.
-    fleet.start("first", &batch).await;
-    fleet.signal("first", "pause").await;
+    fleet.start_paused("first", &batch).await;
     fleet.until("first", |progress| progress["documents"].as_u64() == Some(12)).await;
     fleet.start("second", &batch).await;
     let refused = fleet.result("second").await.unwrap_err().to_string();
@@ -79,8 +78,7 @@ async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
 
     // A terminated batch leaves the output to the next batch.
     fleet.documents(14, 60);
-    fleet.start("ended", &other).await;
-    fleet.signal("ended", "pause").await;
+    fleet.start_paused("ended", &other).await;
     fleet.until("ended", |progress| progress["documents"].as_u64() == Some(14)).await;
     let ended =
         fleet.cli(&["workflow", "terminate", "--workflow-id", "ended", "--reason", "test"]).await;

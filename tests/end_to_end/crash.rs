@@ -278,8 +278,7 @@ async fn a_document_that_kills_its_readers_is_given_up_after_two() {
     let Some(mut fleet) = fleet("", &settings()).await else { return };
     fleet.documents(3, 60);
     std::fs::write(fleet.path("in/killer.pdf"), "%PDF-1.7\n").unwrap();
-    fleet.start("killer", &fleet.batch("out")).await;
-    fleet.signal("killer", "pause").await;
+    fleet.start_paused("killer", &fleet.batch("out")).await;
     for number in 0..2 {
         let program = fragile(&mut fleet, &format!("fragile-{number}"));
         // The plan has read the document, and the worker has what it needs.

@@ -271,8 +271,7 @@ async fn a_worker_is_ready_while_it_takes_work_and_tells_what_is_watched() {
     // A paused batch does not count as running.
     let mut held = fleet.batch("held");
     held["max_in_flight"] = serde_json::json!(1);
-    fleet.start("held", &held).await;
-    fleet.signal("held", "pause").await;
+    fleet.start_paused("held", &held).await;
     for _ in 0..600 {
         text = ask(&page, "/metrics").await.1;
         if text.contains("tidegate_batches{state=\"paused\"} 1\n") {

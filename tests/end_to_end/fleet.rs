@@ -261,12 +261,21 @@ impl Fleet {
         self.start_with(id, input, &[]).await;
     }
 
+    /// Starts a batch that is paused from the beginning.
+    pub async fn start_paused(&self, id: &str, input: &Value) {
+        self.start_by("signal-with-start", id, input, &["--signal-name", "pause"]).await;
+    }
+
     /// Starts a batch with further arguments of the `temporal` CLI.
     pub async fn start_with(&self, id: &str, input: &Value, more: &[&str]) {
+        self.start_by("start", id, input, more).await;
+    }
+
+    async fn start_by(&self, command: &str, id: &str, input: &Value, more: &[&str]) {
         let input = input.to_string();
         let usual = [
             "workflow",
-            "start",
+            command,
             "--type",
             "ProcessDocuments",
             "--task-queue",

@@ -31,8 +31,7 @@ async fn a_plan_goes_on_where_its_worker_was_killed() {
     let mut batch = fleet.batch("out");
     batch["records"] = json!({"id": "ship", "text": "note"});
     batch["max_in_flight"] = json!(2);
-    fleet.start("large", &batch).await;
-    fleet.signal("large", "pause").await;
+    fleet.start_paused("large", &batch).await;
     // The second page is written by the activity that plans more pages.
     let folder = loop {
         let runs = std::fs::read_dir(fleet.path("out/_tidegate")).into_iter().flatten();
