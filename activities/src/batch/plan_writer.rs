@@ -24,12 +24,15 @@ use crate::{
 /// shard, which needs no workflow of its own.
 const SHARD: u32 = SHARD_WINDOW;
 
-/// Shards, or large records, that are written at once.
+/// Shards that are written at once.
 const AT_ONCE: usize = 8;
 
 /// Bytes from which a record is kept apart: a worker holds whole manifests in memory, and the documents
 /// that do not fill a shard.
-const LARGE: usize = 64 << 10;
+const LARGE: usize = 16 << 10;
+
+/// Large records that are written at once.
+const RECORDS_AT_ONCE: usize = 32;
 
 /// Where a plan continues, as it is stored in the batch's folder.
 #[derive(Debug, Serialize, Deserialize)]
@@ -165,7 +168,7 @@ impl<'a> PlanWriter<'a> {
             let Document { id, uri, version, .. } = document;
             Ok(Document { version, apart: Some((page, number)), ..Document::file(id, uri) })
         });
-        stream::iter(writes).buffered(AT_ONCE).try_collect().await
+        stream::iter(writes).buffered(RECORDS_AT_ONCE).try_collect().await
     }
 
     async fn shards(&self, first: u64, asked: &[Document], size: u64) -> Result<(), Failure> {
