@@ -35,9 +35,9 @@ pub(crate) enum WorkEnd<E> {
     Cancelled,
 }
 
-/// Runs the work and sends heartbeats at the intervals of [`interval`]. The work is dropped when the activity
-/// is cancelled, or, if it has sent no call, `patience` after the worker was told to stop. The last
-/// heartbeat carries the attempt's state to the next attempt; a failure states its delay.
+/// Runs the work and sends heartbeats at the intervals of [`interval`]. The work is dropped when the
+/// activity is cancelled, or, if it has sent no call, `patience` after the worker was told to stop.
+/// The last heartbeat carries the attempt's state to the next attempt; a failure states its delay.
 ///
 /// # Errors
 /// The work's failure with its type, delay and details; or the cancellation.

@@ -10,7 +10,7 @@ use tidegate_types::{Lane, Tenant};
 
 /// Default heartbeat time-out: the time after which a lost worker is noticed. A heartbeat is sent
 /// after five elevenths of it, and costs money on Temporal Cloud: a call of up to 25 s needs none,
-/// one of up to 50 s one.
+/// one of up to 50 s one. An attempt that has sent no call sends one every 18 s.
 pub const HEARTBEAT: Duration = Duration::from_secs(55);
 
 /// Heartbeat time-out of interactive lanes.
