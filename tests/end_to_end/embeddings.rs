@@ -80,6 +80,15 @@ async fn a_folder_becomes_vectors() {
     let again = batch(&fleet, "openai", openai, json!({"dimensions": 256}));
     fleet.start("again", &again).await;
     assert_eq!(fleet.result("again").await.unwrap()["skipped"], 60);
+    // Records that are kept apart share calls too.
+    let text = "The harbour is open. ".repeat(900);
+    let record = |ship| json!({"text": format!("{ship}: {text}")}).to_string() + "\n";
+    std::fs::write(fleet.path("ships.jsonl"), (0..20).map(record).collect::<String>()).unwrap();
+    let records = json!({"source": fleet.uri("ships.jsonl"), "records": true});
+    fleet.start("records", &batch(&fleet, "records", openai, records)).await;
+    let result = fleet.result("records").await.unwrap();
+    assert_eq!(result["succeeded"], 20, "{result}");
+    assert!(result["provider_calls"].as_u64().unwrap() <= 4, "{result}");
     let account = fleet.simulator.account();
     assert_eq!(account.models.values().map(|model| model.refused.total()).sum::<u64>(), 0);
     fleet.stop().await;

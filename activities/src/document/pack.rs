@@ -329,11 +329,9 @@ async fn look(
     attempt: &Attempt,
     shard: &Shard,
     index: u32,
-    document: &Document,
+    document: Document,
 ) -> Result<Looked, Failure> {
-    if document.apart.is_some() {
-        return Ok(Looked::Alone);
-    }
+    let document = &shard.with_record(document).await?;
     let care = Care::Several(attempt);
     let before = earlier::find_existing(services, shard, document, care).await;
     let Open { raw, updated, instead_of } = match before {
@@ -376,7 +374,8 @@ async fn gather(
         Task::Answer => (SMALL_TOKENS, PACK_TOKENS),
         Task::Embed => (embed::max_shared_tokens(services, shard), embed::TOGETHER_TOKENS),
     };
-    let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
+    let indices =
+        (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize).cloned());
     let looks: Vec<_> = indices
         .map(|(index, document)| async move {
             (index, look(services, attempt, shard, index, document).await)
