@@ -64,9 +64,11 @@ async fn a_killed_worker_loses_no_document() {
     assert_eq!((fleet.results("out").len(), fleet.lines("out/results.jsonl").len()), (150, 150));
     let account = fleet.account();
     // Only documents in flight at a kill may have been asked twice, whatever the burst: the connection
-    // was cut, or the answer had arrived and was not yet written.
+    // was cut, or the answer had arrived and was not yet written. Of calls that take a second, a quarter
+    // end within the same quarter of one.
     println!("{} calls, {} of them cut off", account.requests, account.abandoned);
-    assert!(account.requests <= 150 + account.abandoned + 2 * 10, "{account:?}");
+    let unwritten = 2 * account.max_in_flight / 4;
+    assert!(account.requests <= 150 + account.abandoned + unwritten, "{account:?}");
     fleet.stop().await;
 }
 
