@@ -233,7 +233,7 @@ async fn an_object_is_put_together_by_one_worker_after_another() {
         for number in 0..5 {
             first.append(&piece(number)).await.unwrap();
         }
-        assert_eq!(first.rest().len(), 3 << 20, "two parts of 16 MiB are in the store");
+        assert_eq!(first.rest().len(), 3 << 20, "four parts of 8 MiB are in the store");
         let known = (first.assembled().clone(), first.rest().to_vec());
         // Work after the last saved state is repeated by the next worker.
         for number in 5..9 {

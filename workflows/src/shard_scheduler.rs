@@ -375,8 +375,9 @@ impl Children {
             self.shard.open = report.open;
             self.shard.call_seconds = 0;
             if report.open.is_none() {
-                // Workers take all that it hands out.
-                self.window = self.window.saturating_mul(2).min(self.most.max(self.window));
+                // Workers take all that it hands out: the window doubles when each child has reported so.
+                let grown = self.window.saturating_add(running.places);
+                self.window = grown.min(self.most.max(self.window));
             }
             if let Some(places) = report.places {
                 running.wants = 0;
@@ -474,9 +475,13 @@ mod tests {
         children.record_start(Child::Shard(0), 500, 500);
         children.take_report(&report(Some(90)), None);
         assert_eq!((children.window, children.shard.open), (1_000, Some(90)));
-        for window in [2_000, 4_000, 8_000, 16_000, 20_000, 20_000] {
+        for window in [1_500, 2_000] {
             children.take_report(&report(None), None);
-            assert_eq!(children.window, window);
+            assert_eq!(children.window, window, "a child adds as many places as it has");
         }
+        children.record_start(Child::Group(0), 19_500, 19_500);
+        let report = ShardReport { is_group: true, ..ShardReport::default() };
+        children.take_report(&payload::encode(&report).expect("a report is JSON"), None);
+        assert_eq!(children.window, 20_000);
     }
 }

@@ -17,8 +17,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::{Error, Location, root::Bucket};
 
-/// Bytes of each part but the last: some stores require parts of one length, and most take 10,000.
-const PART: usize = 16 << 20;
+/// Bytes of each part but the last: some stores require parts of one length and of 5 MiB or more, and most
+/// take 10,000.
+const PART: usize = 8 << 20;
+
+/// An object with more bytes gets a buffer for a whole part at once: one that grows by doubling leaves as
+/// many bytes again behind it, which the allocator keeps for a while.
+const SMALL: usize = 1 << 20;
 
 /// The parts that the store has received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +78,10 @@ impl Assembly {
     /// # Errors
     /// An error of the store; [`Error::Missing`] when it has lost the earlier parts.
     pub async fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let length = self.buffer.len() + bytes.len();
+        if length > SMALL && length > self.buffer.capacity() {
+            self.buffer.reserve_exact(PART.max(length) - self.buffer.len());
+        }
         self.buffer.extend_from_slice(bytes);
         while self.buffer.len() >= PART {
             let rest = self.buffer.split_off(PART);

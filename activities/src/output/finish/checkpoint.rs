@@ -86,7 +86,9 @@ impl Checkpoint {
     pub(super) async fn save(self, folder: &Location) -> Result<(), Failure> {
         let mut whole = json(&self)?;
         whole.push(b'\n');
-        for piece in self.results.pieces.iter().chain(&self.failures.pieces) {
+        let pieces = || self.results.pieces.iter().chain(&self.failures.pieces);
+        whole.reserve_exact(pieces().map(Bytes::len).sum());
+        for piece in pieces() {
             whole.extend_from_slice(piece);
         }
         Ok(Self::location(folder).write(whole).await?)
