@@ -64,7 +64,7 @@ impl Archives {
         reader: &Reader,
         limits: &Limits,
     ) -> Result<(Bytes, String, Stamp), Fault> {
-        let (archive, stamp) = self.archive(location, limits).await?;
+        let (archive, stamp) = self.archive(location, reader, limits).await?;
         let read = reader.read_member(&archive, member, limits).await;
         let (bytes, name) = read.map_err(Fault::NoReader)?.map_err(Fault::Unreadable)?;
         Ok((bytes, name, stamp))
@@ -75,6 +75,7 @@ impl Archives {
     pub(crate) async fn archive(
         &self,
         location: &Location,
+        reader: &Reader,
         limits: &Limits,
     ) -> Result<Loaded, Fault> {
         let uri = location.uri();
@@ -90,7 +91,7 @@ impl Archives {
             // The semaphore is never closed.
             let _turn = self.loads.acquire().await;
             let (bytes, stamp) = location.read_at_most(most).await.map_err(Fault::Store)?;
-            let archive = open(bytes, location.name().to_owned(), *limits).await;
+            let archive = reader.open_archive(bytes, location.name(), limits).await;
             Ok((Arc::new(archive), stamp))
         };
         content.get_or_try_init(load).await.cloned()
@@ -113,13 +114,6 @@ impl Archives {
         at_hand.push_front(Known { uri, stamp, content: Arc::clone(&content) });
         content
     }
-}
-
-/// Unpacks an archive and finds its members once for all documents in it.
-async fn open(bytes: Bytes, name: String, limits: Limits) -> Archive {
-    let (packed, file) = (bytes.clone(), name.clone());
-    let opened = tokio::task::spawn_blocking(move || Archive::open(packed, &file, &limits)).await;
-    opened.unwrap_or_else(|_| Archive::unopened(bytes, &name))
 }
 
 #[cfg(test)]

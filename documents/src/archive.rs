@@ -10,6 +10,7 @@ pub(crate) mod in_process;
 mod mailbox;
 pub mod open;
 mod place;
+mod repack;
 mod tarred;
 pub(crate) mod zipped;
 
@@ -76,18 +77,7 @@ pub fn list_members(
     name: &str,
     limits: &Limits,
 ) -> Result<Option<Vec<Member>>, Unreadable> {
-    list_unpacked(bytes, bytes.len() as u64, name, limits)
-}
-
-/// Lists an archive that may be unpacked already; `packed` is the size of its file in bytes, which
-/// bounds what its members may unpack to.
-pub(crate) fn list_unpacked(
-    bytes: &[u8],
-    packed: u64,
-    name: &str,
-    limits: &Limits,
-) -> Result<Option<Vec<Member>>, Unreadable> {
-    list_members_within(bytes, name, limits, &Budget::of_size(packed, limits))
+    list_members_within(bytes, name, limits, &Budget::new(bytes, limits))
 }
 
 fn list_members_within(
@@ -175,27 +165,6 @@ impl<'a> MemberPath<'a> {
     fn max_bytes(&self, limits: &Limits) -> u64 {
         if self.rest.is_some() { limits.archive_bytes } else { limits.bytes }
     }
-}
-
-/// Unpacks a compressed tar archive once. Without this, each [`read_member`] unpacks the archive
-/// again. Returns `None` if the file holds no tar archive, is damaged, or unpacks to more
-/// than [`Limits::archive_bytes`].
-pub fn unpack_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>> {
-    let format = Format::detect(bytes, name).ok()?;
-    let unpacked: Box<dyn Read + '_> = match format {
-        Format::Gzip => Box::new(MultiGzDecoder::new(bytes)),
-        Format::Zstd => Box::new(Frames::new(bytes)),
-        _ => return None,
-    };
-    // A decompression bomb is reported later, by the reader of its members.
-    let mut unpacked = Budget::new(bytes, limits).bound(unpacked).take(limits.archive_bytes + 1);
-    let mut tar = Vec::new();
-    (&mut unpacked).take(512).read_to_end(&mut tar).ok()?;
-    if !tarred::is_tar(&tar) {
-        return None;
-    }
-    unpacked.read_to_end(&mut tar).ok()?;
-    (tar.len() as u64 <= limits.archive_bytes).then_some(tar)
 }
 
 /// Extracts the texts of all members, each under its name, for an archive that is part of a

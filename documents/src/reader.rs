@@ -12,7 +12,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    archive::{self, Member, open::Archive},
+    archive::{
+        self, Member,
+        open::{self, Archive},
+    },
     command::{self, Commands},
     confined::{self, Bounds, Confined, Ended},
     extract::{Extracted, extract},
@@ -65,8 +68,10 @@ enum Work {
     Extract,
     /// Run this program in its place.
     Become(Vec<String>),
-    /// List an archive whose file has this size in bytes.
-    Members(u64),
+    /// List an archive.
+    Members,
+    /// Pack the members of a compressed tar archive anew.
+    Repack,
     /// Read this member of an archive.
     Member(String),
     /// Decode rows of a table, whose parts the child asks for.
@@ -179,6 +184,24 @@ impl Reader {
         helper.run_on_parts(input, bounds, parts).await
     }
 
+    /// Opens an archive that is read several times, so that reading a member takes no more than the
+    /// member; in a child process if that may take much. One that cannot be opened so is searched for
+    /// each member.
+    pub async fn open_archive(&self, bytes: Bytes, name: &str, limits: &Limits) -> Archive {
+        let unopened = || Archive::unopened(bytes.clone(), name);
+        let arguments = (bytes.clone(), name.to_owned(), *limits);
+        let open = move || Archive::open(arguments.0, &arguments.1, &arguments.2);
+        match tokio::task::spawn_blocking(open).await {
+            Ok(Some(opened)) => return opened,
+            Ok(None) => {}
+            Err(_) => return unopened(),
+        }
+        match self.run_on_archive(&bytes, name, *limits, Work::Repack).await {
+            Ok(Ok(written)) => unopened().with_repacked(&written).unwrap_or_else(unopened),
+            _ => unopened(),
+        }
+    }
+
     /// Lists an archive as [`archive::list_members`] does; in a child process if that may take
     /// much.
     ///
@@ -194,8 +217,8 @@ impl Reader {
         if let Some(listed) = run_blocking(in_process).await {
             return Ok(listed);
         }
-        let Archive { bytes, name, packed, .. } = &**archive;
-        let output = self.run_on_archive(bytes, name, *limits, Work::Members(*packed)).await?;
+        let Archive { bytes, name, .. } = &**archive;
+        let output = self.run_on_archive(bytes, name, *limits, Work::Members).await?;
         Ok(output.and_then(|output| {
             serde_json::from_slice(&output).unwrap_or(Err(Unreadable::ArchiveCrashed))
         }))
@@ -365,10 +388,10 @@ pub fn serve() -> std::io::Result<()> {
     std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes)?;
     let mut stdout = std::io::stdout().lock();
     match work {
-        Work::Members(packed) => {
-            let listed = archive::list_unpacked(&bytes, *packed, name, limits);
-            serde_json::to_writer(&mut stdout, &listed)?;
+        Work::Members => {
+            serde_json::to_writer(&mut stdout, &archive::list_members(&bytes, name, limits))?;
         }
+        Work::Repack => open::write_repacked(&bytes, name, limits, &mut stdout)?,
         Work::Member(member) => {
             let (bytes, name) = match archive::read_member(&bytes, name, member, limits) {
                 Ok((bytes, name)) => (bytes, Ok(name)),

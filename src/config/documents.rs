@@ -19,8 +19,7 @@ pub struct Documents {
     pub formats: Vec<String>,
     /// Maximum size of a document.
     pub max_size: Size,
-    /// Maximum size of an archive of documents. A compressed tar archive that has more when unpacked is
-    /// unpacked again for each document, which is slow: use a ZIP.
+    /// Maximum size of an archive of documents.
     pub max_archive: Size,
     /// Maximum unpacked size of an office document or a book.
     pub max_unpacked: Size,

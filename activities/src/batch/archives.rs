@@ -83,7 +83,8 @@ async fn list_archive(
         let unreadable = Some(fault.to_string());
         vec![Document { unreadable, ..Document::file(file.id.clone(), file.uri.clone()) }]
     };
-    let (archive, stamp) = match room.archives.archive(&location, &room.limits).await {
+    let (archive, stamp) = match room.archives.archive(&location, &room.reader, &room.limits).await
+    {
         Ok(loaded) => loaded,
         Err(Fault::Store(Error::Missing(_))) => return Ok(vec![file]),
         Err(fault) => return Ok(faulty(&unreadable(fault)?)),

@@ -98,13 +98,9 @@ pub(super) struct Budget {
 }
 
 impl Budget {
+    /// Returns the budget of an archive with these bytes.
     pub(super) fn new(bytes: &[u8], limits: &Limits) -> Self {
-        Self::of_size(bytes.len() as u64, limits)
-    }
-
-    /// Returns the budget of an archive whose file has this size in bytes.
-    pub(super) fn of_size(size: u64, limits: &Limits) -> Self {
-        let by_ratio = size.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED_BYTES);
+        let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED_BYTES);
         let by_count = limits.bytes.saturating_mul(limits.members.into());
         let most = by_ratio.min(by_count).min(limits.archive_bytes.saturating_mul(16));
         // Folders and hidden files are no documents, but take time.

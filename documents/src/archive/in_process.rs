@@ -8,21 +8,21 @@ use super::{
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
 /// Bytes that are unpacked in this process, over all levels.
-const MAX_UNPACKED_BYTES: u64 = 32 << 20;
+pub(super) const MAX_UNPACKED_BYTES: u64 = 32 << 20;
 
 /// Calls [`super::list_members`]; returns `None` if that takes too much.
 pub(crate) fn try_list_members(
     archive: &Archive,
     limits: &Limits,
 ) -> Option<Result<Option<Vec<Member>>, Unreadable>> {
-    let Archive { bytes, name, packed, .. } = archive;
+    let Archive { bytes, name, .. } = archive;
     let Ok(format) = Format::detect(bytes, name) else {
-        return Some(super::list_unpacked(bytes, *packed, name, limits));
+        return Some(super::list_members(bytes, name, limits));
     };
     if format == Format::Zip && !has_few_entries(bytes) {
         return None;
     }
-    let budget = Budget::of_size(*packed, limits).at_most(MAX_UNPACKED_BYTES);
+    let budget = Budget::new(bytes, limits).at_most(MAX_UNPACKED_BYTES);
     let listed = list_members_within(bytes, name, limits, &budget);
     (!budget.is_spent()).then_some(listed)
 }

@@ -1,57 +1,76 @@
 //! An archive in memory, with the places of its members, so that reading a member costs as much as
 //! the member itself and not as the whole archive.
 
-use std::{collections::BTreeMap, io::Read, ops::ControlFlow};
+use std::{
+    collections::BTreeMap,
+    io::{Read, Write},
+    ops::ControlFlow,
+};
 
 use bytes::Bytes;
 use flate2::bufread::DeflateDecoder;
+use serde::{Deserialize, Serialize};
 
 use super::{
     MemberPath,
     entry::{Budget, Entry},
+    in_process::MAX_UNPACKED_BYTES,
     mailbox,
     place::{Packing, Place},
-    read_member_within, tarred, unpack_tar, visit_entries, zipped,
+    read_member_within,
+    repack::repack,
+    tarred, visit_entries, zipped,
 };
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
 /// An archive that is read several times.
 #[derive(Debug)]
 pub struct Archive {
-    /// Its bytes; those of a compressed tar archive are unpacked, if they are within the limits.
+    /// Its bytes.
     pub(crate) bytes: Bytes,
     /// Its file name.
     pub(crate) name: String,
-    /// Size of its file in bytes.
-    pub(crate) packed: u64,
+    /// The bytes that hold the members: the archive's, or those that a compressed tar archive was
+    /// packed into anew.
+    members: Bytes,
     index: Index,
 }
 
 /// The places of the members of the outer archive.
-#[derive(Debug, Default)]
-struct Index {
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Index {
     /// In the order of the archive; several files may share a path. The place is `None` for a member
     /// that is found by a search of the archive.
     places: BTreeMap<String, Vec<Option<Place>>>,
     /// Number of entries, for the budget.
-    entries: u32,
+    pub(super) entries: u32,
 }
 
 impl Archive {
-    /// Opens an archive that is read several times: unpacks a compressed tar archive, and finds the
-    /// members if that takes little memory. Takes as long as one pass over the archive, so it is to be
-    /// called where the thread may block. Any other file is taken as it is.
-    pub fn open(bytes: Bytes, name: &str, limits: &Limits) -> Self {
-        let packed = bytes.len() as u64;
-        let bytes = unpack_tar(&bytes, name, limits).map_or(bytes, Bytes::from);
-        let index = Index::build(&bytes, name, limits).unwrap_or_default();
-        Self { bytes, name: name.to_owned(), packed, index }
+    /// Opens an archive that is read several times: finds its members, and packs those of a compressed
+    /// tar archive anew. Takes as long as one pass over the archive, so it is to be called where the
+    /// thread may block. Any other file is taken as it is. `None` if it unpacks to too much for this
+    /// process.
+    pub(crate) fn open(bytes: Bytes, name: &str, limits: &Limits) -> Option<Self> {
+        let budget = Budget::new(&bytes, limits).at_most(MAX_UNPACKED_BYTES);
+        let (index, members) = match repack(&bytes, name, limits, &budget) {
+            Some((index, members)) => (index, members.into()),
+            None if budget.is_spent() => return None,
+            None => (Index::build(&bytes, name, limits).unwrap_or_default(), bytes.clone()),
+        };
+        Some(Self { bytes, name: name.to_owned(), members, index })
     }
 
     /// Takes an archive as it is: each member is found by a search of the whole archive.
     pub fn unopened(bytes: Bytes, name: &str) -> Self {
-        let (packed, index) = (bytes.len() as u64, Index::default());
-        Self { bytes, name: name.to_owned(), packed, index }
+        Self { bytes, name: name.to_owned(), members: Bytes::new(), index: Index::default() }
+    }
+
+    /// Adds what [`write_repacked`] wrote in another process.
+    pub(crate) fn with_repacked(self, written: &[u8]) -> Option<Self> {
+        let end = written.iter().position(|byte| *byte == b'\n')?;
+        let index = serde_json::from_slice(&written[..end]).ok()?;
+        Some(Self { index, members: Bytes::copy_from_slice(&written[end + 1..]), ..self })
     }
 
     /// Reads a member within a budget, if its place is known.
@@ -64,7 +83,7 @@ impl Archive {
         let path = MemberPath::new(member);
         let place = self.index.place(&path)?;
         budget.count_entries(self.index.entries);
-        let bytes = match place.read(&self.bytes, path.max_bytes(limits), budget)? {
+        let bytes = match place.read(&self.members, path.max_bytes(limits), budget)? {
             Ok(bytes) => bytes,
             Err(fault) => return Some(Err(fault)),
         };
@@ -74,6 +93,24 @@ impl Archive {
             None => Ok((bytes, name)),
         })
     }
+}
+
+/// Packs the members of a compressed tar archive anew, and writes the places and them. Writes
+/// nothing if that is not possible.
+///
+/// # Errors
+/// Those of writing.
+pub(crate) fn write_repacked(
+    bytes: &[u8],
+    name: &str,
+    limits: &Limits,
+    mut output: impl Write,
+) -> std::io::Result<()> {
+    let budget = Budget::new(bytes, limits);
+    let Some((index, members)) = repack(bytes, name, limits, &budget) else { return Ok(()) };
+    serde_json::to_writer(&mut output, &index)?;
+    output.write_all(b"\n")?;
+    output.write_all(&members)
 }
 
 impl Index {
@@ -90,14 +127,18 @@ impl Index {
             return None;
         }
         let budget = Budget::new(bytes, limits);
-        let mut places: BTreeMap<String, Vec<Option<Place>>> = BTreeMap::new();
+        let mut index = Self::default();
         let visited = visit_entries(bytes, name, format, &budget, |path, entry| {
-            let place = entry.ok().and_then(|entry| entry.place);
-            places.entry(path.to_owned()).or_default().push(place);
+            index.add(path, entry.ok().and_then(|entry| entry.place));
             Ok(ControlFlow::Continue(()))
         });
         visited.ok()?;
-        Some(Self { places, entries: budget.entries() })
+        index.entries = budget.entries();
+        Some(index)
+    }
+
+    pub(super) fn add(&mut self, path: &str, place: Option<Place>) {
+        self.places.entry(path.to_owned()).or_default().push(place);
     }
 
     fn place(&self, path: &MemberPath<'_>) -> Option<&Place> {

@@ -3,16 +3,17 @@
 use std::ops::Range;
 
 use flate2::Crc;
+use serde::{Deserialize, Serialize};
 
 /// The part of an archive's bytes that holds one member.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Place {
     pub(super) range: Range<usize>,
     pub(super) packing: Packing,
 }
 
 /// How a member's bytes are made from a part of the archive.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum Packing {
     /// They are that part.
     Plain,
