@@ -2,6 +2,7 @@
 
 use super::{
     bidi,
+    hyphens::Hyphens,
     rows::{Row, is_wide},
     scripts,
     words::{WORD_GAP, Word},
@@ -74,6 +75,7 @@ pub(super) fn is_mark(text: &str) -> bool {
 
 /// Joins lines, with blank lines between paragraphs. Joins words divided at a line's end.
 pub(super) fn write_paragraphs(lines: &[Line]) -> String {
+    let hyphens = Hyphens::of_lines(lines.iter().map(|line| &*line.text));
     let mut text = String::new();
     let mut last: Option<&Line> = None;
     for line in lines.iter().filter(|line| !line.text.trim().is_empty()) {
@@ -81,8 +83,7 @@ pub(super) fn write_paragraphs(lines: &[Line]) -> String {
             let in_table = last.table.or(line.table).is_some();
             if in_table && last.table == line.table {
                 text.push('\n');
-            } else if let Some(end) = find_hyphenation(&text, &line.text).filter(|_| !in_table) {
-                text.truncate(end);
+            } else if !in_table && hyphens.join(&mut text, &line.text) {
             } else if is_far_below(last, line) {
                 text.push_str("\n\n");
             } else {
@@ -116,22 +117,12 @@ pub(super) fn insert_note(lines: &mut Vec<Line>, note: Vec<Line>, y: (f64, f64))
     lines.splice(at..at, note);
 }
 
-/// Returns the length of `text` without its hyphen, if the hyphen divides a word that `next` continues.
-fn find_hyphenation(text: &str, next: &str) -> Option<usize> {
-    let head = text.strip_suffix(['-', '\u{ad}', '\u{2010}'])?;
-    let before = head.chars().next_back()?;
-    let after = next.trim_start().chars().next()?;
-    (before.is_lowercase() && after.is_lowercase()).then_some(head.len())
-}
-
 /// Joins the lines of a cell into one.
 pub(super) fn join_lines(lines: impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     for line in lines {
-        match find_hyphenation(&text, &line) {
-            Some(end) => text.truncate(end),
-            None if !text.is_empty() => text.push(' '),
-            None => {}
+        if !Hyphens::default().join(&mut text, &line) && !text.is_empty() {
+            text.push(' ');
         }
         text.push_str(line.trim());
     }

@@ -8,7 +8,7 @@
 //! * [`asides`]: notes in small letters beside the text are separated from it
 //! * [`numbered`]: line numbers are separated from the text
 //! * [`columns`]: other rows with a common gutter form columns of text
-//! * [`lines`], [`scripts`], [`bidi`]: the words of a row form a line
+//! * [`lines`], [`scripts`], [`bidi`], [`hyphens`]: the words of a row form a line, and lines paragraphs
 
 mod aligned;
 mod asides;
@@ -18,6 +18,7 @@ mod columns;
 mod grids;
 mod groups;
 mod gutters;
+mod hyphens;
 mod lines;
 mod numbered;
 mod overlays;

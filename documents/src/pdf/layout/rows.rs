@@ -1,6 +1,6 @@
 //! Groups words on one baseline into rows.
 
-use super::words::Word;
+use super::words::{SMALL, Word};
 
 /// Narrowest gap between cells or columns, in ems.
 pub(super) const CELL_GAP: f64 = 1.2;
@@ -262,7 +262,7 @@ fn join_spaced_letters(words: Vec<Word>) -> Vec<Word> {
 fn belong_together(a: &Row, b: &Row) -> bool {
     let (large, small) = if a.size >= b.size { (a, b) } else { (b, a) };
     let up = large.y - small.y;
-    small.size < 0.85 * large.size
+    small.size < SMALL * large.size
         && (up.abs() < SHIFT * large.size || (up < RAISE * large.size && touches(small, large)))
         && up > -SHIFT * large.size
         && small.words.len() <= large.words.len() * 2

@@ -111,17 +111,21 @@ mod tests {
 
     /// Reads a word of letters of 10 points, one of 6 points raised by `up` points, and a word behind it.
     fn read(before: &str, text: &str, up: f64, after: &str) -> String {
+        read_of_size(before, text, (6.0, up), after)
+    }
+
+    fn read_of_size(before: &str, text: &str, (size, up): (f64, f64), after: &str) -> String {
         let mut page = set(0.0, 100.0, before);
         let mut x = page.last().unwrap().x.1;
         for c in text.chars() {
             page.push(Glyph {
                 text: c.to_string().into(),
-                x: (x, x + 3.0),
+                x: (x, x + size / 2.0),
                 y: 100.0 - up,
-                size: 6.0,
+                size,
                 turn: 0,
             });
-            x += 3.0;
+            x += size / 2.0;
         }
         page.extend(set(x, 100.0, after));
         crate::pdf::layout::tests::read(&page)
@@ -152,6 +156,15 @@ mod tests {
         page.extend(set(140.0, 100.0, "Brest"));
         let lines = crate::pdf::layout::tests::read(&page);
         assert_eq!(lines.lines().next(), Some("label"), "a label beside nothing: {lines}");
+    }
+
+    /// A browser's "smaller" is five sixths, that of other programs eight ninths.
+    #[test]
+    fn exponents_may_be_nearly_as_large_as_their_base() {
+        for size in [8.3, 8.9] {
+            assert_eq!(read_of_size("E = mc", "2", (size, 4.5), " is known"), "E = mc² is known");
+            assert_eq!(read_of_size("H", "2", (size, -4.5), "O"), "H₂O");
+        }
     }
 
     #[test]

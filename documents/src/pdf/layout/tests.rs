@@ -54,6 +54,23 @@ fn words_divided_at_the_end_of_a_line_are_made_whole() {
 }
 
 #[test]
+fn a_hyphen_of_a_word_stays_at_the_end_of_a_line() {
+    let read = |lines: &[&str]| {
+        let place = |(at, line): (u32, &&str)| set(0.0, f64::from(at) * 12.0, line);
+        super::tests::read(&(0..).zip(lines).flat_map(place).collect::<Vec<_>>())
+    };
+    // The page has the word elsewhere, or another hyphen in it.
+    assert_eq!(
+        read(&["a well-known tide", "is well-", "known here"]),
+        "a well-known tide\nis well-known here"
+    );
+    assert_eq!(read(&["a state-of-the-", "art gauge"]), "a state-of-the-art gauge");
+    // Words are divided by another sign.
+    assert_eq!(read(&["a reg\u{2010}", "ular, long-", "term tide"]), "a regular, long-term tide");
+    assert_eq!(read(&["a reg-", "ular tide, re-", "gular"]), "a regular tide, regular");
+}
+
+#[test]
 fn hebrew_is_a_line_as_it_is_read() {
     // Visual order: the first letter stands at the right.
     assert_eq!(read(&set(0.0, 0.0, "םולש")), "שלום");
