@@ -91,7 +91,7 @@ mod zstd;
 
 /// Version of the parsers. It rises with each change that lets a parser make other text of the same
 /// bytes.
-pub const READER_VERSION: u32 = 11;
+pub const READER_VERSION: u32 = 12;
 
 /// Whether pages of PDFs are drawn as [`Limits::page_pictures`] asks.
 pub const DRAWS_PAGES: bool = cfg!(feature = "pages");
