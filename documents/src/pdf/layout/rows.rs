@@ -23,8 +23,8 @@ const MOST_INITIALS: usize = 50;
 /// Farthest that words of another size may stand from the baseline of their row, in ems.
 const SHIFT: f64 = 0.5;
 
-/// Farthest that an exponent next to its base may be raised, in ems.
-const RAISE: f64 = 0.8;
+/// Farthest that an exponent or index next to its base may stand from its baseline, in ems.
+const FAR_SHIFT: f64 = 0.8;
 
 /// Fewest adjacent single letters that may be letterspaced words, and the fewest that are closer to each
 /// other than [`CLOSE`].
@@ -261,10 +261,9 @@ fn join_spaced_letters(words: Vec<Word>) -> Vec<Word> {
 /// Whether one of two rows holds indices, exponents or note marks of the other.
 fn belong_together(a: &Row, b: &Row) -> bool {
     let (large, small) = if a.size >= b.size { (a, b) } else { (b, a) };
-    let up = large.y - small.y;
+    let shift = (large.y - small.y).abs();
     small.size < SMALL * large.size
-        && (up.abs() < SHIFT * large.size || (up < RAISE * large.size && touches(small, large)))
-        && up > -SHIFT * large.size
+        && (shift < SHIFT * large.size || (shift < FAR_SHIFT * large.size && touches(small, large)))
         && small.words.len() <= large.words.len() * 2
         && small.words.len() < 50
         && !a.shares_table(b)

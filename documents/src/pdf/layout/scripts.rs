@@ -150,6 +150,7 @@ mod tests {
         for up in [5.0, 6.0, 7.0] {
             assert_eq!(read("10", "6", up, " units"), "10⁶ units");
             assert_eq!(read("the 5", "th", up, " stage"), "the 5th stage");
+            assert_eq!(read("H", "2", -up, "O"), "H₂O");
         }
         let mut page = set(0.0, 100.0, "Name and place");
         page.push(Glyph { text: "label".into(), x: (100.0, 115.0), y: 93.5, size: 6.0, turn: 0 });
