@@ -54,10 +54,14 @@ fn letters_that_nobody_sees_are_left_out_and_counted() {
         format!("1 g {} 0 g {}", line(520, "halo"), line(520, "halo")),
         format!("BT 3 Tr /F1 12 Tf 72 580 Td (unpainted) Tj ET BT 0 Tr ET {}", line(560, "end")),
         "BT /F1 0.5 Tf 72 540 Td (tiny) Tj ET".to_owned(),
+        // Two rectangles make a frame.
+        format!("60 495 300 20 re 61 496 298 18 re f* {}", line(500, "framed")),
+        format!("{} BT 3 Tr /F1 12 Tf 72 480 Td (copied) Tj 0 Tr ET", line(480, "copied")),
     ]
     .join("\n");
     let read = read(&page(&content, "", &[PICTURE])).unwrap();
-    assert_eq!(read.text.split_whitespace().collect::<Vec<_>>(), ["seen", "clear", "end", "halo"]);
+    let seen: Vec<_> = read.text.split_whitespace().collect();
+    assert_eq!(seen, ["seen", "clear", "end", "halo", "framed", "copied"]);
     let hidden = "white blue black bar clipped unpainted tiny".replace(' ', "").len();
     assert_eq!(read.left_out.count(left_out::Kind::HiddenText), hidden as u64);
     // The text of a scan is drawn invisibly over its picture.
@@ -587,17 +591,29 @@ fn known_encodings_need_no_table() {
         let font = format!(
             "<< /Type /Font /Subtype /Type0 /BaseFont /Ryumin-Light /Encoding {encoding} /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0 /BaseFont /Ryumin-Light /CIDSystemInfo << /Registry (Adobe) /Ordering ({system}) /Supplement 2 >> >>] >>"
         );
-        let bytes = pdf_of(
-            &[
-                "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
-                "<< /Type /Pages /Count 1 /Kids [3 0 R] >>".to_owned(),
-                "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>".to_owned(),
-                stream("", "BT /F1 12 Tf 72 720 Td <6F6E6E80> Tj ET"),
-                font,
-            ],
-            "",
-        );
-        assert_eq!(text(&bytes), "潮満", "{encoding}");
+        let (fonts, form) =
+            ("/Resources << /Font << /F1 5 0 R >> >>", "/Resources << /XObject << /X 6 0 R >> >>");
+        let words = "BT /F1 12 Tf 72 720 Td <6F6E6E80> Tj ET";
+        // The page has the font, inherits it, or draws a form that has it.
+        for (above, own, content) in [("", fonts, words), (fonts, "", words), ("", form, "/X Do")] {
+            let bytes = pdf_of(
+                &[
+                    "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+                    format!("<< /Type /Pages /Count 1 /Kids [3 0 R] {above} >>"),
+                    format!(
+                        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R {own} >>"
+                    ),
+                    stream("", content),
+                    font.clone(),
+                    stream(
+                        &format!("/Type /XObject /Subtype /Form /BBox [0 0 612 792] {fonts}"),
+                        words,
+                    ),
+                ],
+                "",
+            );
+            assert_eq!(text(&bytes), "潮満", "{encoding} {above} {own}");
+        }
     }
 }
 

@@ -15,6 +15,10 @@ use crate::{
     secret::{Secret, SecretError},
 };
 
+/// Longest key that is no secret, such as the `x` for a server that asks for none: its letters stand in
+/// many words.
+const LONGEST_PLACEHOLDER: usize = 3;
+
 /// The source from which a key is read again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum KeySource {
@@ -97,6 +101,14 @@ struct State {
     /// Calls under way when the key was replaced may still quote the old one.
     previous: Option<Secret>,
     version: u64,
+}
+
+impl State {
+    /// What messages must not show.
+    fn secrets(&self) -> impl Iterator<Item = &str> {
+        let keys = self.current.iter().chain(&self.previous);
+        keys.map(Secret::expose).filter(|key| key.len() > LONGEST_PLACEHOLDER)
+    }
 }
 
 impl Key {
@@ -203,16 +215,13 @@ impl Key {
     /// The key and the one before it in the forms that a message may quote: plain, reversed, base64
     /// and hexadecimal, with any prefix.
     pub(crate) fn quoted(&self) -> Vec<String> {
-        let state = self.0.state.read();
-        let secrets = state.current.iter().chain(&state.previous);
-        secrets.flat_map(|secret| forms(secret.expose())).collect()
+        self.0.state.read().secrets().flat_map(forms).collect()
     }
 
     /// Masks the key and the one before it with asterisks.
     pub(crate) fn masked(&self, text: &str) -> String {
         let state = self.0.state.read();
-        let secrets = state.current.iter().chain(&state.previous);
-        secrets.fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "******"))
+        state.secrets().fold(text.to_owned(), |text, secret| text.replace(secret, "******"))
     }
 }
 
@@ -252,6 +261,9 @@ mod tests {
         assert_eq!(key.read_again().unwrap(), 1);
         assert_eq!(key.current().unwrap().expose(), "second-key");
         assert_eq!(key.masked("first-key, second-key"), "******, ******");
+        let placeholder = Key::new(Some(Secret::new("x").unwrap()), KeySource::Fixed);
+        assert_eq!(placeholder.masked("a longer context"), "a longer context");
+        assert!(placeholder.quoted().is_empty());
         std::fs::remove_file(&path).unwrap();
         assert!(key.read_again().unwrap_err().to_string().contains("cannot be read"));
         assert_eq!(key.current().unwrap().expose(), "second-key", "the old one stays in use");

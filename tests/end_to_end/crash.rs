@@ -203,7 +203,7 @@ async fn answers_that_cannot_be_written_are_kept_and_none_is_bought_meanwhile() 
 async fn what_a_worker_could_not_write_the_next_one_writes() {
     const DOCUMENTS: usize = 12;
     let settings = format!(
-        "[models.\"{MODEL}\"]\ntpm = 120_000\nconcurrent = 4\n[worker]\nshutdown-grace = \"1s\"\n"
+        "[models.\"{MODEL}\"]\ntpm = 120_000\nconcurrent = 4\n[worker]\nshutdown-grace = \"10s\"\n"
     );
     let Some(mut fleet) = fleet("[latency]\nbase = \"1s\"\n", &settings).await else { return };
     fleet.documents(DOCUMENTS, 60);

@@ -383,13 +383,10 @@ impl<'a> LetterCollector<'a, '_> {
             && let Some(first) = self.find_or_record(&text, turn, (x, y), 0.12 * size)
         {
             // The copy drawn last is on top, but an outline leaves its inside free.
-            self.visibility.replace_letter(
-                first,
-                middle,
-                size,
-                color.filter(|_| !is_stroked),
-                is_painted,
-            );
+            if is_painted {
+                let color = color.filter(|_| !is_stroked);
+                self.visibility.replace_letter(first, middle, size, color);
+            }
             return;
         }
         self.page.glyphs.push(Glyph { text, x: (x, x + length), y, size, turn });
@@ -678,10 +675,10 @@ impl<'a> Device<'a> for LetterCollector<'a, '_> {
         if self.open_replacements > 0 {
             self.add_drawn(props.transform.transform_rect_bbox(path.bounding_box()));
         }
-        if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
+        if let DrawMode::Fill(rule) | DrawMode::FillAndStroke(rule, _) = mode {
             let color = color(&props);
             let is_opaque = color.is_some() || is_opaque_gradient(&props);
-            if self.visibility.add_fill(path, props.transform, color, is_opaque) {
+            if self.visibility.add_fill(path, *rule, props.transform, color, is_opaque) {
                 self.budget.take_clip();
             }
             if let Some(pattern) = tiling_of(&props.paint) {

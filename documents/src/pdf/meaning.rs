@@ -19,6 +19,12 @@ use crate::symbols::Symbols;
 /// Most characters read from a font's own table.
 const MAX_GLYPHS: usize = 100_000;
 
+/// Most fonts of a page that are looked at, and most forms.
+const MAX_FONTS: usize = 1_000;
+
+/// Deepest forms within forms whose fonts are looked at.
+const MAX_FORM_DEPTH: u32 = 4;
+
 /// Stands for a letter of unknown meaning.
 pub(super) const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
 
@@ -27,7 +33,7 @@ pub(super) struct Meanings<'a> {
     /// Fonts with a known encoding, by name.
     encodings: Vec<(String, &'static Encoding)>,
     /// The page's fonts, searched for tables once a letter has no meaning.
-    fonts: Option<Dict<'a>>,
+    fonts: Vec<Dict<'a>>,
     cid_tables: Option<Vec<CMap>>,
     /// Meaning of the numbers of a character collection, for the first font of the page with such numbers
     /// and without a table of its own.
@@ -40,9 +46,9 @@ pub(super) struct Meanings<'a> {
 
 impl<'a> Meanings<'a> {
     pub(super) fn read(page: &Page<'a>) -> Self {
-        let (encodings, fonts) = (known_encodings(page), fonts(page));
+        let fonts = fonts(page);
         Self {
-            encodings,
+            encodings: known_encodings(&fonts),
             fonts,
             cid_tables: None,
             collection_map: None,
@@ -103,9 +109,7 @@ impl<'a> Meanings<'a> {
         };
         let own = own.and_then(|name| symbol_font(&name));
         own.or_else(|| {
-            let fonts = self.fonts.as_ref()?;
-            let names = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
-            names.into_iter().find_map(|font| {
+            self.fonts.iter().find_map(|font| {
                 let name = font.get::<Name<'_>>("BaseFont")?;
                 symbol_font(name.as_str())
             })
@@ -128,8 +132,8 @@ impl<'a> Meanings<'a> {
     /// Returns the text of a code that the font does not map.
     fn guess_text(&mut self, glyph: &Drawn<'_>) -> Option<String> {
         let code = glyph.char_code();
-        let fonts = self.fonts.as_ref();
-        let known = self.cid_tables.get_or_insert_with(|| fonts.map(tables).unwrap_or_default());
+        let fonts = &self.fonts;
+        let known = self.cid_tables.get_or_insert_with(|| tables(fonts));
         let letter = known.iter().find_map(|table| {
             (1..=4).find_map(|length| char::from_u32(table.lookup_cid_code(code, length)?))
         });
@@ -148,8 +152,8 @@ impl<'a> Meanings<'a> {
             let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
             return Some(text.into_owned());
         }
-        let fonts = self.fonts.as_ref();
-        let collection = self.collection_map.get_or_insert_with(|| fonts.and_then(collection));
+        let fonts = &self.fonts;
+        let collection = self.collection_map.get_or_insert_with(|| collection(fonts));
         if let Some(letters) = collection.as_ref().and_then(|it| it.lookup_bf_string(code)) {
             return Some(match letters {
                 BfString::Char(letter) => String::from(letter),
@@ -167,16 +171,14 @@ impl<'a> Meanings<'a> {
 
 /// Returns the names and encodings of the page's fonts that have a known encoding and no table of their
 /// own.
-fn known_encodings(page: &Page<'_>) -> Vec<(String, &'static Encoding)> {
-    let Some(fonts) = fonts(page) else { return Vec::new() };
-    let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
-    let encodings = fonts.filter_map(|font| {
+fn known_encodings(fonts: &[Dict<'_>]) -> Vec<(String, &'static Encoding)> {
+    let encodings = fonts.iter().filter_map(|font| {
         let parts = font.get::<Array<'_>>("DescendantFonts");
         let part = parts.and_then(|parts| parts.iter::<Dict<'_>>().next());
-        let name = part.as_ref().unwrap_or(&font).get::<Name<'_>>("BaseFont");
+        let name = part.as_ref().unwrap_or(font).get::<Name<'_>>("BaseFont");
         let name =
             name.map(|name| strip_subset_prefix(name.as_str()).to_owned()).unwrap_or_default();
-        Some((name, encoding(&font)?))
+        Some((name, encoding(font)?))
     });
     encodings.collect()
 }
@@ -210,16 +212,34 @@ fn strip_subset_prefix(name: &str) -> &str {
     name.split_once('+').map_or(name, |(_, name)| name)
 }
 
-/// Returns the fonts in a page's resources.
-fn fonts<'a>(page: &Page<'a>) -> Option<Dict<'a>> {
-    page.raw().get::<Dict<'a>>("Resources")?.get("Font")
+/// Returns the fonts of a page and of the forms that it draws.
+fn fonts<'a>(page: &Page<'a>) -> Vec<Dict<'a>> {
+    let resources = page.resources();
+    let mut found = Vec::new();
+    let mut groups = vec![(resources.fonts.clone(), resources.x_objects.clone(), 0)];
+    let mut at = 0;
+    while let Some((fonts, drawn, depth)) = groups.get(at).cloned() {
+        at += 1;
+        let room = MAX_FONTS.saturating_sub(found.len());
+        found.extend(fonts.keys().take(room).filter_map(|name| fonts.get::<Dict<'a>>(name)));
+        if depth == MAX_FORM_DEPTH {
+            continue;
+        }
+        let room = MAX_FONTS.saturating_sub(groups.len());
+        let forms = drawn.keys().take(room).filter_map(|name| drawn.get::<Stream<'a>>(name));
+        groups.extend(forms.filter_map(|form| {
+            let resources = form.dict().get::<Dict<'a>>("Resources")?;
+            let part = |name: &str| resources.get::<Dict<'a>>(name).unwrap_or_default();
+            Some((part("Font"), part("XObject"), depth + 1))
+        }));
+    }
+    found
 }
 
 /// Returns tables of meanings written as tables of glyphs: `begincidrange` in place of `beginbfrange`.
 /// Some programs write these, and all readers understand them.
-fn tables(fonts: &Dict<'_>) -> Vec<CMap> {
-    let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
-    let tables = fonts.filter_map(|font| {
+fn tables(fonts: &[Dict<'_>]) -> Vec<CMap> {
+    let tables = fonts.iter().filter_map(|font| {
         let table = font.get::<Stream<'_>>("ToUnicode")?.decoded_data().ok()?;
         let has = |word: &[u8]| table.windows(word.len()).any(|part| part == word);
         (has(b"begincid") && !has(b"beginbf")).then(|| CMap::parse(&table, |_| None)).flatten()
@@ -229,9 +249,8 @@ fn tables(fonts: &Dict<'_>) -> Vec<CMap> {
 
 /// Returns the meanings of a character collection's numbers (ISO 32000-1, 9.10.2), for the first font
 /// whose codes are such numbers and which has no table of its own.
-fn collection(fonts: &Dict<'_>) -> Option<CMap> {
-    let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
-    let family = fonts.filter(|font| !font.contains_key("ToUnicode")).find_map(|font| {
+fn collection(fonts: &[Dict<'_>]) -> Option<CMap> {
+    let family = fonts.iter().filter(|font| !font.contains_key("ToUnicode")).find_map(|font| {
         let encoding = font.get::<Name<'_>>("Encoding")?;
         let info = font
             .get::<Array<'_>>("DescendantFonts")?

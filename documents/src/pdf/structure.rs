@@ -137,8 +137,7 @@ fn read_pages(xref: &XRef) -> Option<HashMap<i32, MaybeRef<Object<'_>>>> {
 
 /// Whether a page draws forms with elements of their own.
 fn has_tagged_forms(page: &Page<'_>) -> bool {
-    let resources = page.raw().get::<Dict<'_>>("Resources");
-    let Some(drawn) = resources.and_then(|it| it.get::<Dict<'_>>("XObject")) else { return false };
+    let drawn = &page.resources().x_objects;
     drawn.keys().any(|name| {
         drawn.get::<Stream<'_>>(name).is_some_and(|it| it.dict().contains_key("StructParents"))
     })

@@ -3,11 +3,16 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect, Shape as _};
+use hayro_interpret::{
+    FillRule,
+    kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape as _},
+};
 
 use super::page_budget::PageBudget;
 use crate::colors::{Background, Rgb, WHITE};
 
+/// Points along each side at which a shape of several parts is looked at.
+const SAMPLES: u32 = 16;
 /// Smaller areas are parts of a drawing, in points.
 const SMALL: f64 = 3.0;
 /// A clip of no more path elements than this is a shape, not letters.
@@ -184,9 +189,8 @@ impl Visibility {
         middle: Point,
         size: f64,
         color: Option<Rgb>,
-        is_painted: bool,
     ) {
-        self.add_letter(middle, size, color, is_painted);
+        self.add_letter(middle, size, color, true);
         let last = self.letters.pop();
         if let (Some(letter), Some(last)) = (self.letters.get_mut(number), last) {
             *letter = last;
@@ -202,6 +206,7 @@ impl Visibility {
     pub(super) fn add_fill(
         &mut self,
         path: &BezPath,
+        rule: FillRule,
         at: Affine,
         color: Option<Rgb>,
         is_opaque: bool,
@@ -213,7 +218,7 @@ impl Visibility {
             return false;
         }
         // Other shapes may leave parts free.
-        let is_full = is_level(at) && path.area().abs() > 0.98 * bounds.area();
+        let is_full = is_level(at) && fills_box(path, rule, bounds);
         let is_opaque = is_opaque && is_full && self.hides_below();
         let color = color.filter(|_| is_opaque);
         self.areas.push(Area { place, color, is_opaque, is_picture: false });
@@ -294,4 +299,25 @@ impl Visibility {
             .collect();
         if seen.contains(&true) { seen } else { vec![true; seen.len()] }
     }
+}
+
+/// Whether a shape fills the box around it. The areas of its parts do not tell: two of them may make a
+/// frame, or lie above each other.
+fn fills_box(path: &BezPath, rule: FillRule, bounds: Rect) -> bool {
+    if path.area().abs() <= 0.98 * bounds.area() {
+        return false;
+    }
+    let parts = path.elements().iter().filter(|part| matches!(part, PathEl::MoveTo(_))).count();
+    let middle = |at: u32| (f64::from(at) + 0.5) / f64::from(SAMPLES);
+    let is_inside = |x: u32, y: u32| {
+        let point = Point::new(
+            bounds.x0 + middle(x) * bounds.width(),
+            bounds.y0 + middle(y) * bounds.height(),
+        );
+        match rule {
+            FillRule::NonZero => path.winding(point) != 0,
+            FillRule::EvenOdd => path.winding(point) % 2 != 0,
+        }
+    };
+    parts == 1 || (0..SAMPLES).all(|y| (0..SAMPLES).all(|x| is_inside(x, y)))
 }

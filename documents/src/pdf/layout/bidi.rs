@@ -38,6 +38,12 @@ pub(super) fn to_visual_order(text: &str) -> String {
 pub(in crate::pdf) fn is_rtl(c: char) -> bool {
     matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
         && !c.is_numeric()
+        && !is_arabic_separator(c)
+}
+
+/// Whether a sign stands within numbers of Arabic digits: the separators of decimals and of thousands.
+fn is_arabic_separator(c: char) -> bool {
+    matches!(c, '\u{66b}' | '\u{66c}')
 }
 
 /// Whether most letters are of right-to-left scripts.
@@ -95,7 +101,7 @@ fn is_left_to_right(c: char) -> bool {
 }
 
 /// Returns the start of the left-to-right run at the end of `seen`. Several words of another script are
-/// one run. Numbers separated by a space belong to the text around.
+/// one run, with the numbers between them.
 fn start_of_run(seen: &[char]) -> usize {
     let mut start = seen.len();
     let mut joins = true;
@@ -118,13 +124,12 @@ fn start_of_run(seen: &[char]) -> usize {
     start
 }
 
-/// Returns `end` if the word that ends there has a letter.
+/// Returns `end` if the last letter up to there is read from left to right. A number behind such a letter
+/// belongs to it (UAX #9, rule W7).
 fn letters_before(seen: &[char], end: usize) -> Option<usize> {
-    let word = seen.get(..=end)?;
-    let length =
-        word.iter().rev().take_while(|c| !c.is_whitespace() && **c != '|' && !is_rtl(**c)).count();
-    let start = word.len() - length;
-    word.get(start..)?.iter().any(|c| c.is_alphabetic()).then_some(end)
+    let is_strong = |c: &&char| c.is_alphabetic() || is_rtl(**c) || **c == '|';
+    let last = seen.get(..=end)?.iter().rev().find(is_strong)?;
+    (last.is_alphabetic() && !is_rtl(*last)).then_some(end)
 }
 
 fn mirrored(c: char) -> char {
@@ -158,7 +163,12 @@ mod tests {
             "ובין Acme Ltd 2 ביום 12.3.2024"
         );
         assert_eq!(to_reading_order("7 5 םירפסמ"), "מספרים 5 7");
+        assert_eq!(
+            to_reading_order("הזה שדחה ןופלטה iPhone 15 Pro-ב"),
+            "ב-iPhone 15 Pro הטלפון החדש הזה"
+        );
         assert_eq!(to_reading_order("7.5% לש תיביר"), "ריבית של 7.5%");
+        assert_eq!(to_reading_order("٢٬٥٠٠٫٥٠ ﻎﻠﺒﻤﻟﺍ"), "ﺍﻟﻤﺒﻠﻎ ٢٬٥٠٠٫٥٠");
         assert_eq!(to_reading_order("₪500 םולשת"), "תשלום ₪500");
         // Brackets stored by their role.
         assert_eq!(to_reading_order("]הטויט[ )א חפסנ("), "(נספח א) [טיוטה]");
