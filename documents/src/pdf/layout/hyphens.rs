@@ -35,16 +35,14 @@ impl<'t> Hyphens<'t> {
         if !lowercase(head.chars().next_back()) || !lowercase(line.chars().next()) {
             return false;
         }
-        let start = head.rfind(|c| !is_of_word(c)).map_or(0, |at| at + 1);
-        let end = line.find(|c| !is_of_word(c)).unwrap_or(line.len());
+        let word = head.rsplit(|c| !is_of_word(c)).next().unwrap_or_default();
+        let rest = line.split(|c| !is_of_word(c)).next().unwrap_or_default();
+        let rest = rest.trim_end_matches('-');
         let stays = text.ends_with('-')
             && (self.has_dividing
-                || head.get(start..).is_some_and(|word| word.contains('-'))
-                || self.compounds.contains(&*format!(
-                    "{}{}",
-                    text.get(start..).unwrap_or_default(),
-                    &line[..end]
-                )));
+                || word.contains('-')
+                || rest.contains('-')
+                || self.compounds.contains(&*format!("{word}-{rest}")));
         if !stays {
             text.truncate(head.len());
         }

@@ -65,6 +65,7 @@ fn a_hyphen_of_a_word_stays_at_the_end_of_a_line() {
         "a well-known tide\nis well-known here"
     );
     assert_eq!(read(&["a state-of-the-", "art gauge"]), "a state-of-the-art gauge");
+    assert_eq!(read(&["an “off-", "the-shelf” gauge"]), "an “off-the-shelf” gauge");
     // Words are divided by another sign.
     assert_eq!(read(&["a reg\u{2010}", "ular, long-", "term tide"]), "a regular, long-term tide");
     assert_eq!(read(&["a reg-", "ular tide, re-", "gular"]), "a regular tide, regular");
