@@ -7,6 +7,7 @@
 
 mod entry;
 pub(crate) mod in_process;
+mod index;
 mod mailbox;
 pub mod open;
 mod place;

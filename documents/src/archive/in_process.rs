@@ -2,13 +2,13 @@
 //! are read in a child process.
 
 use super::{
-    Budget, Member, list_members_within, open::Archive, read_member_within,
-    tarred::has_short_names, zipped::has_few_entries,
+    Budget, Member, list_members_within,
+    open::{Archive, MAX_UNPACKED_BYTES},
+    read_member_within,
+    tarred::has_short_names,
+    zipped::has_few_entries,
 };
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
-
-/// Bytes that are unpacked in this process, over all levels.
-pub(super) const MAX_UNPACKED_BYTES: u64 = 32 << 20;
 
 /// Calls [`super::list_members`]; returns `None` if that takes too much.
 pub(crate) fn try_list_members(

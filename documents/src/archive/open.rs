@@ -1,27 +1,24 @@
 //! An archive in memory, with the places of its members, so that reading a member costs as much as
 //! the member itself and not as the whole archive.
 
-use std::{
-    collections::BTreeMap,
-    io::{Read, Write},
-    ops::ControlFlow,
-};
+use std::io::{Read, Write};
 
 use bytes::Bytes;
 use flate2::bufread::DeflateDecoder;
-use serde::{Deserialize, Serialize};
 
 use super::{
     MemberPath,
     entry::{Budget, Entry},
-    in_process::MAX_UNPACKED_BYTES,
+    index::Index,
     mailbox,
     place::{Packing, Place},
     read_member_within,
     repack::repack,
-    tarred, visit_entries, zipped,
 };
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
+
+/// Bytes that are unpacked in this process, over all levels.
+pub(super) const MAX_UNPACKED_BYTES: u64 = 32 << 20;
 
 /// An archive that is read several times.
 #[derive(Debug)]
@@ -34,16 +31,6 @@ pub struct Archive {
     /// packed into anew.
     members: Bytes,
     index: Index,
-}
-
-/// The places of the members of the outer archive.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Index {
-    /// In the order of the archive; several files may share a path. The place is `None` for a member
-    /// that is found by a search of the archive.
-    places: BTreeMap<String, Vec<Option<Place>>>,
-    /// Number of entries, for the budget.
-    pub(super) entries: u32,
 }
 
 impl Archive {
@@ -111,44 +98,6 @@ pub(crate) fn write_repacked(
     serde_json::to_writer(&mut output, &index)?;
     output.write_all(b"\n")?;
     output.write_all(&members)
-}
-
-impl Index {
-    /// Returns `None` where members are found by a search alone: the archive is damaged, is unpacked
-    /// as a stream, or takes a process of its own.
-    fn build(bytes: &[u8], name: &str, limits: &Limits) -> Option<Self> {
-        let format = Format::detect(bytes, name).ok()?;
-        let is_small = match format {
-            Format::Zip => zipped::has_few_entries(bytes),
-            Format::Tar => tarred::has_short_names(bytes),
-            format => format == Format::Mbox,
-        };
-        if !is_small {
-            return None;
-        }
-        let budget = Budget::new(bytes, limits);
-        let mut index = Self::default();
-        let visited = visit_entries(bytes, name, format, &budget, |path, entry| {
-            index.add(path, entry.ok().and_then(|entry| entry.place));
-            Ok(ControlFlow::Continue(()))
-        });
-        visited.ok()?;
-        index.entries = budget.entries();
-        Some(index)
-    }
-
-    pub(super) fn add(&mut self, path: &str, place: Option<Place>) {
-        self.places.entry(path.to_owned()).or_default().push(place);
-    }
-
-    fn place(&self, path: &MemberPath<'_>) -> Option<&Place> {
-        let places = self.places.get(&path.wanted)?;
-        let at = match usize::try_from(path.number).ok()? {
-            1 => places.len().checked_sub(1)?,
-            number => number.checked_sub(2).filter(|_| number <= places.len())?,
-        };
-        places.get(at)?.as_ref()
-    }
 }
 
 impl Place {

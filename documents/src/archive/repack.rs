@@ -10,8 +10,8 @@ use flate2::{Compression, CrcReader, write::DeflateEncoder};
 
 use super::{
     entry::{Budget, Entry},
+    index::Index,
     is_hidden,
-    open::Index,
     place::{Packing, Place},
     visit_entries,
 };
