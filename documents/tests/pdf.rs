@@ -56,13 +56,18 @@ fn letters_that_nobody_sees_are_left_out_and_counted() {
         "BT /F1 0.5 Tf 72 540 Td (tiny) Tj ET".to_owned(),
         // Two rectangles make a frame.
         format!("60 495 300 20 re 61 496 298 18 re f* {}", line(500, "framed")),
+        // A cover with a small hole: of two words, one is seen.
+        format!(
+            "{} BT /F1 12 Tf 250 460 Td (seal) Tj ET 1 g 0 410 600 70 re 248 456 40 16 re f* 0 g",
+            line(460, "sunk")
+        ),
         format!("{} BT 3 Tr /F1 12 Tf 72 480 Td (copied) Tj 0 Tr ET", line(480, "copied")),
     ]
     .join("\n");
     let read = read(&page(&content, "", &[PICTURE])).unwrap();
     let seen: Vec<_> = read.text.split_whitespace().collect();
-    assert_eq!(seen, ["seen", "clear", "end", "halo", "framed", "copied"]);
-    let hidden = "white blue black bar clipped unpainted tiny".replace(' ', "").len();
+    assert_eq!(seen, ["seen", "clear", "end", "halo", "framed", "copied", "seal"]);
+    let hidden = "white blue black bar clipped unpainted tiny sunk".replace(' ', "").len();
     assert_eq!(read.left_out.count(left_out::Kind::HiddenText), hidden as u64);
     // The text of a scan is drawn invisibly over its picture.
     let scan = "/I Do BT 3 Tr /F1 12 Tf 72 700 Td (what the scan says) Tj ET";

@@ -11,22 +11,34 @@ use hayro_interpret::{
 use super::page_budget::PageBudget;
 use crate::colors::{Background, Rgb, WHITE};
 
-/// Points along each side at which a shape of several parts is looked at.
-const SAMPLES: u32 = 16;
 /// Smaller areas are parts of a drawing, in points.
 const SMALL: f64 = 3.0;
 /// A clip of no more path elements than this is a shape, not letters.
 const OUTLINES: usize = 12;
+/// Most path elements of a shape of several parts that may hide something.
+const MAX_ELEMENTS: usize = 1_000;
 
 /// An area.
 #[derive(Debug)]
 struct Area {
     place: Rect,
+    /// Its several parts, which may leave some of the place free, as a frame does. `None` if it has one.
+    shape: Option<(BezPath, FillRule)>,
     /// `None` if it is not one color.
     color: Option<Rgb>,
     /// Whether nothing shows through.
     is_opaque: bool,
     is_picture: bool,
+}
+
+impl Area {
+    fn contains(&self, at: Point) -> bool {
+        self.place.contains(at)
+            && self.shape.as_ref().is_none_or(|(path, rule)| match rule {
+                FillRule::NonZero => path.winding(at) != 0,
+                FillRule::EvenOdd => path.winding(at) % 2 != 0,
+            })
+    }
 }
 
 /// Areas in the order of drawing, indexed by position: maps have many thousands.
@@ -83,7 +95,7 @@ impl Areas {
     }
 
     fn contains(&self, number: usize, at: Point) -> bool {
-        self.all.get(number).is_some_and(|area| area.place.contains(at))
+        self.all.get(number).is_some_and(|area| area.contains(at))
     }
 
     /// Returns the indices of the areas in each square of a point.
@@ -218,10 +230,13 @@ impl Visibility {
             return false;
         }
         // Other shapes may leave parts free.
-        let is_full = is_level(at) && fills_box(path, rule, bounds);
-        let is_opaque = is_opaque && is_full && self.hides_below();
+        let is_full = is_level(at) && path.area().abs() > 0.98 * bounds.area();
+        let parts = path.elements().iter().filter(|part| matches!(part, PathEl::MoveTo(_))).count();
+        let is_simple = parts == 1 || path.elements().len() <= MAX_ELEMENTS;
+        let is_opaque = is_opaque && is_full && is_simple && self.hides_below();
+        let shape = (is_opaque && parts > 1).then(|| (at * path.clone(), rule));
         let color = color.filter(|_| is_opaque);
-        self.areas.push(Area { place, color, is_opaque, is_picture: false });
+        self.areas.push(Area { place, shape, color, is_opaque, is_picture: false });
         true
     }
 
@@ -235,7 +250,7 @@ impl Visibility {
         let place = self.clipped(place);
         self.paint(place, None);
         let is_opaque = is_opaque && is_level(at) && self.hides_below();
-        self.areas.push(Area { place, color: None, is_opaque, is_picture: true });
+        self.areas.push(Area { place, shape: None, color: None, is_opaque, is_picture: true });
     }
 
     /// Returns the part of an area that lies within the clip.
@@ -299,25 +314,4 @@ impl Visibility {
             .collect();
         if seen.contains(&true) { seen } else { vec![true; seen.len()] }
     }
-}
-
-/// Whether a shape fills the box around it. The areas of its parts do not tell: two of them may make a
-/// frame, or lie above each other.
-fn fills_box(path: &BezPath, rule: FillRule, bounds: Rect) -> bool {
-    if path.area().abs() <= 0.98 * bounds.area() {
-        return false;
-    }
-    let parts = path.elements().iter().filter(|part| matches!(part, PathEl::MoveTo(_))).count();
-    let middle = |at: u32| (f64::from(at) + 0.5) / f64::from(SAMPLES);
-    let is_inside = |x: u32, y: u32| {
-        let point = Point::new(
-            bounds.x0 + middle(x) * bounds.width(),
-            bounds.y0 + middle(y) * bounds.height(),
-        );
-        match rule {
-            FillRule::NonZero => path.winding(point) != 0,
-            FillRule::EvenOdd => path.winding(point) % 2 != 0,
-        }
-    };
-    parts == 1 || (0..SAMPLES).all(|y| (0..SAMPLES).all(|x| is_inside(x, y)))
 }
